@@ -1,0 +1,31 @@
+# The libraries muster is built from, all from the distribution. libuv and llhttp are linked in, so
+# that the binary runs on a machine that has neither.
+
+find_package(Threads REQUIRED)
+
+find_path(UV_INCLUDE uv.h REQUIRED)
+find_library(UV_STATIC NAMES libuv_a.a libuv.a REQUIRED)
+add_library(uv_static STATIC IMPORTED)
+set_target_properties(uv_static PROPERTIES
+  IMPORTED_LOCATION ${UV_STATIC}
+  INTERFACE_INCLUDE_DIRECTORIES ${UV_INCLUDE}
+  INTERFACE_LINK_LIBRARIES "Threads::Threads;${CMAKE_DL_LIBS}")
+
+# Where the distribution has libllhttp use it; Debian 12 has only the generated sources, which
+# node-llhttp carries.
+find_library(LLHTTP_STATIC NAMES libllhttp.a)
+find_path(LLHTTP_INCLUDE llhttp.h PATHS /usr/include /usr/share/include/llhttp REQUIRED)
+if(LLHTTP_STATIC)
+  add_library(llhttp STATIC IMPORTED)
+  set_target_properties(llhttp PROPERTIES IMPORTED_LOCATION ${LLHTTP_STATIC}
+    INTERFACE_INCLUDE_DIRECTORIES ${LLHTTP_INCLUDE})
+else()
+  file(GLOB LLHTTP_SOURCES /usr/share/llhttp/*.c)
+  if(NOT LLHTTP_SOURCES)
+    message(FATAL_ERROR "llhttp: no library and no sources; install libllhttp-dev or node-llhttp")
+  endif()
+  add_library(llhttp STATIC ${LLHTTP_SOURCES})
+  target_include_directories(llhttp SYSTEM PUBLIC ${LLHTTP_INCLUDE})
+endif()
+
+find_package(nlohmann_json REQUIRED)

@@ -1,0 +1,84 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace muster {
+
+enum class NumaMode { kNone, kNode, kSocket, kExclusive, kCoreComplex };
+enum class ConsoleMode { kAuto, kRaw, kLines, kPrefix, kNone };
+
+// What the user asked for, as typed values that each passed their own check. Filled by the option
+// table (cli/option_table) from the command line and PET_* variables; nothing here is resolved
+// against the machine yet (that is the LaunchPlan). Defaults are torchrun's unless
+// docs/differences.md says otherwise.
+struct Options {
+  // Nodes and rendezvous.
+  int min_nodes = 1;
+  int max_nodes = 1;
+  std::string nproc_per_node = "1";
+  std::string rdzv_backend = "static";
+  std::string rdzv_endpoint;
+  std::string rdzv_id = "none";
+  std::string rdzv_conf;  // repeats are joined with ','
+  bool standalone = false;
+  int node_rank = 0;
+  std::string master_addr = "127.0.0.1";
+  std::optional<int> master_port;
+  std::string local_addr;
+
+  // The program.
+  bool module = false;
+  bool no_python = false;
+  bool run_path = false;
+  std::string script;
+  std::vector<std::string> script_args;
+  std::string role = "default";
+  std::string start_method = "spawn";
+
+  // Devices and CPUs.
+  std::optional<std::vector<std::string>> gpus;  // --gpus 2,4,7
+  bool virtual_local_rank = false;
+  NumaMode numa_binding = NumaMode::kNone;
+  std::string omp_threads;  // "", "auto" or a number
+
+  // Failure and stopping.
+  int max_restarts = 0;
+  bool restart_always = false;
+  double monitor_interval = 0.1;
+  std::vector<std::string> signals_to_handle = {"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"};
+  std::chrono::seconds shutdown_timeout{30};
+
+  // Logs and console.
+  std::string log_dir;  // empty: the default folder
+  std::string redirects = "0";
+  std::string tee = "0";
+  std::string log_line_prefix_template;
+  std::string local_ranks_filter;
+  std::string ranks_filter;
+  std::optional<std::vector<std::string>> duplicate_stdout_filters;
+  std::optional<std::vector<std::string>> duplicate_stderr_filters;
+  std::string logs_specs;
+  ConsoleMode console = ConsoleMode::kAuto;
+  bool fold = false;
+  int64_t log_limit = int64_t{1} << 30;  // bytes kept per rank and stream, 0 = no bound
+  std::optional<int> stdin_rank = 0;     // local rank that gets stdin; none = nobody
+  bool pty = false;
+  std::string summary_file;
+  std::string event_log_handler = "null";
+
+  bool dry_run = false;
+
+  // Destination names (nproc_per_node, ...) that the command line or a PET_ variable set: what the
+  // "has no effect" warnings are made from.
+  std::set<std::string> given;
+
+  bool was_given(const std::string& destination) const { return given.contains(destination); }
+};
+
+}  // namespace muster

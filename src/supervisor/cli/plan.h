@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <sched.h>
+
+#include <string>
+#include <vector>
+
+#include "loop/result.h"
+#include "supervisor/cli/options.h"
+
+namespace muster {
+
+// Environment of a process as "NAME=value" lines, in the order in which it came.
+using Environment = std::vector<std::string>;
+
+// How one worker is started, apart from what is known only per attempt (restart count, store port,
+// error file), which the job adds.
+struct WorkerPlan {
+  int local_rank = 0;
+  std::string executable;         // resolved path that execve gets
+  std::vector<std::string> argv;  // argv[0] as the user wrote it; ${local_rank} substituted
+  Environment environment;        // everything of the spec's section 2 that does not change
+                                  // between attempts; the rest is added by environment_for()
+  std::vector<int> cpus;          // CPU binding, empty = inherited mask
+  std::string cpus_why;           // "numa node 0 of GPU 0", for --dry-run
+};
+
+// Everything resolved against this machine: what --dry-run prints and what the job runs.
+struct LaunchPlan {
+  Options options;
+  std::string run_id;
+  std::string host;                   // gethostname(), never looked up
+  std::string master_addr;            // given to the workers
+  std::string store_bind;             // address the store listens on
+  int master_port = 0;                // 0 = any free port
+  bool agent_store = true;            // TORCHELASTIC_USE_AGENT_STORE
+  std::string nproc_why;              // "4 GPUs in CUDA_VISIBLE_DEVICES"
+  std::string program_name;           // for the report: script or executable as the user gave it
+  std::vector<WorkerPlan> workers;    // by local rank
+  std::vector<std::string> notes;     // one-line remarks for the start ("OMP_NUM_THREADS=1 ...")
+  std::vector<std::string> warnings;  // options without effect and the like, one line each
+};
+
+// What a worker's environment gains per attempt.
+struct AttemptFacts {
+  int attempt = 0;  // TORCHELASTIC_RESTART_COUNT
+  int master_port = 0;
+  std::string error_file;  // empty when logs are off
+};
+
+// The whole environment of `worker` in one attempt.
+Environment environment_for(const LaunchPlan& plan, const WorkerPlan& worker,
+                            const AttemptFacts& facts);
+
+}  // namespace muster

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace muster {
+
+// Everything that happens to a job is one of these. They are appended to events.jsonl, applied to
+// the JobState by its reducer, and shown to whoever watches; nothing else changes the state.
+// Times are wall-clock for people, plus monotonic microseconds since the start for arithmetic.
+
+enum class Stream { kStdout = 1, kStderr = 2 };
+enum class Outcome { kSucceeded, kFailed, kStopped };
+enum class StopReason { kNone, kFailure, kRestart, kSignal, kFinished, kGuardLost };
+
+namespace event {
+
+struct JobStarted {
+  std::string run_id;
+  std::string host;
+  std::string program;
+  std::vector<std::string> command;  // muster's own argv
+  std::string log_dir;               // the run's folder, empty when logs are off
+  int world_size = 0;
+  int local_world_size = 0;
+  int max_restarts = 0;
+  int pid = 0;             // muster's
+  std::string started_by;  // user name or uid
+};
+
+struct AttemptStarted {
+  int attempt = 0;
+  std::string master_addr;
+  int master_port = 0;
+};
+
+struct WorkerSpawned {
+  int attempt = 0;
+  int rank = 0;
+  int local_rank = 0;
+  int pid = 0;
+};
+
+// The program could not be started. `code` is the errno of execve or of what went before it.
+struct SpawnFailed {
+  int attempt = 0;
+  int rank = 0;
+  int local_rank = 0;
+  int code = 0;
+  std::string message;
+};
+
+struct FirstOutput {
+  int attempt = 0;
+  int rank = 0;
+  Stream stream = Stream::kStdout;
+};
+
+// The end of a worker's main process, with the status exactly as wait(2) gave it.
+struct WorkerExited {
+  int attempt = 0;
+  int rank = 0;
+  int local_rank = 0;
+  int pid = 0;
+  int wait_status = 0;
+  int64_t max_rss_kib = 0;
+};
+
+// What muster itself sent, so that those it stopped are never taken for culprits.
+struct SignalSent {
+  int attempt = 0;
+  int rank = 0;
+  int pid = 0;
+  int signal = 0;
+  bool to_group = false;
+  StopReason reason = StopReason::kNone;
+};
+
+// A signal that muster received.
+struct SignalReceived {
+  int signal = 0;
+  int sender_pid = 0;  // 0: the kernel or the terminal
+  int sender_uid = 0;
+  std::string sender;  // "user name", command of the sender if it could be read
+};
+
+// Why an attempt failed: what the report shows. `kind` is a stable name (exit_code,
+// python_exception, killed, segfault, exec_not_found, ...).
+struct FailureFound {
+  int attempt = 0;
+  int rank = 0;
+  int local_rank = 0;
+  int pid = 0;
+  std::string kind;
+  int signal = 0;                    // 0 if it exited
+  int exit_code = 0;                 // exit code, or 128+signal
+  std::string message;               // one line
+  std::vector<std::string> excerpt;  // last lines or end of the traceback
+  std::string excerpt_source;        // "stderr", "stdout", "error file"
+  std::string note;                  // "error file unreadable: ...", hints
+  bool can_heal = true;              // a restart may help
+};
+
+struct RestartScheduled {
+  int next_attempt = 0;
+  int used = 0;
+  int max = 0;
+};
+
+struct LeftoverFound {
+  int pid = 0;
+  std::string command;
+  std::string state;  // "D", "Z", ...
+  std::string wait_channel;
+  std::string fate;  // "ended" or why it could not be
+};
+
+// Trouble that is not a worker's: store peers, log disk, guard.
+struct Trouble {
+  std::string subject;  // "store", "logs", "guard"
+  std::string message;
+};
+
+struct JobEnded {
+  Outcome outcome = Outcome::kSucceeded;
+  int exit_code = 0;
+};
+
+}  // namespace event
+
+using EventBody =
+    std::variant<event::JobStarted, event::AttemptStarted, event::WorkerSpawned, event::SpawnFailed,
+                 event::FirstOutput, event::WorkerExited, event::SignalSent, event::SignalReceived,
+                 event::FailureFound, event::RestartScheduled, event::LeftoverFound, event::Trouble,
+                 event::JobEnded>;
+
+struct Event {
+  int64_t seq = 0;  // from 0, no gaps
+  std::chrono::system_clock::time_point time{};
+  int64_t mono_us = 0;  // since JobStarted
+  EventBody body;
+};
+
+}  // namespace muster

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "supervisor/job/event.h"
+
+namespace muster {
+
+enum class Phase { kStarting, kRunning, kStopping, kRestarting, kEnded };
+enum class RankPhase { kPending, kRunning, kExited, kSpawnFailed };
+
+struct RankState {
+  int rank = 0;
+  int local_rank = 0;
+  int pid = 0;
+  RankPhase phase = RankPhase::kPending;
+  int wait_status = 0;
+  int64_t max_rss_kib = 0;
+  int64_t started_us = 0;
+  int64_t ended_us = 0;
+  bool wrote_stdout = false;
+  bool wrote_stderr = false;
+  StopReason stopped_for = StopReason::kNone;  // we signalled it before it ended
+  int stop_signal = 0;                         // last signal we sent
+};
+
+struct AttemptState {
+  int attempt = 0;
+  int64_t started_us = 0;
+  std::vector<RankState> ranks;  // by local rank
+  std::vector<int> death_order;  // local ranks in the order in which the loop learnt of them
+  std::optional<event::FailureFound> root_cause;
+  std::vector<event::FailureFound> other_causes;  // independent ones, first first
+};
+
+// The whole job as one plain value. Built only by apply(); everything that shows a job (report,
+// summary.json, later /status and `muster view`) reads this and nothing else.
+struct JobState {
+  event::JobStarted job;
+  std::chrono::system_clock::time_point started{};
+  Phase phase = Phase::kStarting;
+  std::string master_addr;
+  int master_port = 0;
+  std::vector<AttemptState> attempts;
+  std::optional<event::SignalReceived> stop_signal;
+  int restarts_used = 0;
+  std::vector<event::LeftoverFound> leftovers;
+  std::vector<event::Trouble> troubles;
+  std::optional<event::JobEnded> end;
+  int64_t last_us = 0;
+
+  AttemptState* current() { return attempts.empty() ? nullptr : &attempts.back(); }
+  const AttemptState* current() const { return attempts.empty() ? nullptr : &attempts.back(); }
+};
+
+// The reducer: the only thing that changes a JobState. Unknown ranks and attempts are ignored, so
+// that a damaged events.jsonl can still be shown.
+void apply(JobState& state, const Event& event);
+
+}  // namespace muster

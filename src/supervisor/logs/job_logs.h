@@ -1,0 +1,66 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "loop/loop.h"
+#include "loop/result.h"
+#include "supervisor/cli/plan.h"
+#include "supervisor/job/event.h"
+#include "supervisor/workers/spawn.h"
+
+namespace muster {
+
+// The run's folder and every stream of every worker: pipes to files first, then lines to the
+// console with prefixes, folding and filters. Owned by the supervisor's main, lives for the whole
+// run. Knows no process: it hands out descriptors and reports end of file.
+class JobLogs {
+ public:
+  struct Callbacks {
+    std::function<void(int local_rank, Stream stream)> on_first_output;
+    // After worker_ended(): both streams of the worker reached end of file (or the bound passed)
+    // and every byte is in its file and was offered to the console.
+    std::function<void(int local_rank)> on_drained;
+    std::function<void(const std::string& message)> on_trouble;  // disk full, file unwritable
+  };
+
+  // Makes the run's folder (or none for --log-dir /dev/null), prunes old runs of the default
+  // folder, points `latest` here. Errors name the path.
+  static Result<std::unique_ptr<JobLogs>> open(Loop& loop, const LaunchPlan& plan,
+                                               Callbacks callbacks);
+  virtual ~JobLogs() = default;
+
+  // Absolute path of the run's folder, empty without logs.
+  virtual const std::string& run_dir() const = 0;
+
+  // Makes attempt_<n>/<local rank>/ for all workers. Never touches an earlier attempt.
+  virtual Result<void> begin_attempt(int attempt) = 0;
+
+  // "" without logs.
+  virtual std::string error_file(int local_rank) const = 0;
+  virtual std::string log_file(int local_rank, Stream stream) const = 0;  // "" if there is none
+
+  // The worker's stdin, stdout and stderr for spawn(). Descriptors stay open until
+  // worker_started() or worker_not_started().
+  virtual Result<std::array<StdioSource, 3>> open_worker(int local_rank) = 0;
+  virtual void worker_started(int local_rank, int pid) = 0;
+  virtual void worker_not_started(int local_rank) = 0;
+
+  // The main process is dead: drain its pipes, for at most `bound` if some descendant keeps them.
+  virtual void worker_ended(int local_rank, Milliseconds bound) = 0;
+
+  // The last bytes (at most 64 KiB) that the worker wrote, for the report.
+  virtual std::string tail(int local_rank, Stream stream) const = 0;
+
+  // muster's own lines on stderr, kept whole and in order among the workers' lines.
+  virtual void say(std::string_view line) = 0;
+
+  // Calls back when consoles are flushed, or when a stuck one has made no progress for `patience`.
+  virtual void finish(Milliseconds patience, std::function<void()> on_done) = 0;
+};
+
+}  // namespace muster

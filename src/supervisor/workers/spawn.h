@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <string>
+#include <vector>
+
+#include "loop/result.h"
+#include "loop/unique_fd.h"
+
+namespace muster {
+
+// Where a child's fd 0, 1 or 2 comes from.
+struct StdioSource {
+  enum class Kind {
+    kInherit,  // muster's own
+    kNull,     // /dev/null
+    kFd,       // `fd`, which stays owned by the caller
+    kFile,     // `path`, opened for appending by the child itself: such a stream costs us nothing
+  };
+  Kind kind = Kind::kInherit;
+  int fd = -1;
+  std::string path;
+};
+
+// All that execve and what comes before it need. Plain data, prepared before the fork so that the
+// child only makes system calls.
+struct SpawnSpec {
+  std::string executable;  // path for execve
+  std::vector<std::string> argv;
+  std::vector<std::string> environment;  // "NAME=value"
+  std::array<StdioSource, 3> stdio;
+  bool controlling_terminal = false;  // stdio[0] is a pty slave: make it the controlling terminal
+  std::vector<int> cpus;              // affinity, empty = unchanged
+  int cgroup_procs = -1;              // fd of a cgroup.procs file to enter, -1 = none
+};
+
+struct Spawned {
+  int pid = 0;
+  UniqueFd pidfd;
+};
+
+// Starts a process that leads its own session and process group, dies with us (PR_SET_PDEATHSIG,
+// checked against the race with our own death), has default signal dispositions and an empty mask,
+// and no descriptor but its stdio. An error carries the errno of the step that failed in the child
+// (execve: ENOENT, EACCES, ENOEXEC ...) with the step in the message; then no process is left.
+Result<Spawned> spawn(const SpawnSpec& spec);
+
+}  // namespace muster

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "loop/loop.h"
+#include "loop/result.h"
+#include "supervisor/job/event.h"
+#include "supervisor/workers/spawn.h"
+
+namespace muster {
+
+// How a worker's main process ended.
+struct WorkerEnd {
+  int local_rank = 0;
+  int pid = 0;
+  int wait_status = 0;  // as waitpid gives it
+  int64_t max_rss_kib = 0;
+};
+
+// A signal that the group sent to a worker, its process group or a descendant.
+struct SentSignal {
+  int local_rank = 0;  // -1: a descendant that no worker owns any more
+  int pid = 0;
+  int signal = 0;
+  bool to_group = false;
+  StopReason reason = StopReason::kNone;
+};
+
+// The worker processes of one attempt, from spawn until nothing of them is left: their exits in the
+// order of death, the stop ladder, and the sweep for descendants that outlived them. Owned by the
+// job; made anew for each attempt. All callbacks come from the loop, never from inside a call.
+class WorkerGroup {
+ public:
+  struct Callbacks {
+    std::function<void(const WorkerEnd&)> on_exit;
+    std::function<void(const SentSignal&)> on_signal_sent;
+    // Once, after the last worker was reaped and the sweep is over: nothing is left, or the
+    // leftovers say what is and why.
+    std::function<void(std::vector<event::LeftoverFound> found)> on_gone;
+  };
+  struct Limits {
+    Milliseconds term_to_kill{30'000};  // --shutdown-timeout
+    Milliseconds kill_to_giving_up{10'000};
+    Milliseconds natural_end{1'000};  // for descendants of workers that all finished with 0
+  };
+
+  WorkerGroup(Loop& loop, Limits limits, Callbacks callbacks);
+  ~WorkerGroup();
+
+  // Starts one worker and registers it at once: a stop from here on includes it.
+  Result<int> spawn(int local_rank, SpawnSpec spec);
+
+  // No more spawn() will come: from now on the group may find itself gone.
+  void seal();
+
+  // Begins the stop ladder: `signal` to every living worker itself, SIGKILL to its group after
+  // term_to_kill. While a stop is running a further call only sends `signal` again.
+  void stop(int signal, StopReason reason);
+
+  // Straight to SIGKILL for everything.
+  void kill_now(StopReason reason);
+
+  // Sends a signal to every living worker, and nothing more (USR1, USR2).
+  void forward(int signal);
+
+  int running() const;
+  bool stopping() const;
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace muster
