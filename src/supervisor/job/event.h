@@ -116,7 +116,8 @@ struct LeftoverFound {
   std::string command;
   std::string state;  // "D", "Z", ...
   std::string wait_channel;
-  std::string fate;  // "ended" or why it could not be
+  bool ended = true;         // false: it is still there
+  std::string fate;          // "ended by SIGKILL", or why it could not be ended
 };
 
 // Trouble that is not a worker's: store peers, log disk, guard.
