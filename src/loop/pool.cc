@@ -32,7 +32,7 @@ void run_in_pool(Loop& loop, std::function<void()> work, std::function<void()> d
         self->done();
       });
   MUST(status == 0);
-  request.release();
+  (void)request.release();
 }
 
 }  // namespace muster

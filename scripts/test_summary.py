@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Adds up CTest's JUnit files: what failed, what was skipped and why, and one last line."""
+
+import os
+import re
+import sys
+import xml.etree.ElementTree as ElementTree
+
+
+def main(paths):
+    passed, failed, skipped = 0, [], []
+    for path in paths:
+        preset = os.path.splitext(os.path.basename(path))[0]
+        for case in ElementTree.parse(path).getroot().iter("testcase"):
+            name = f"{preset}: {case.get('name')}"
+            reasons = re.findall(r"^SKIPPED: (.*)$", case.findtext("system-out") or "", re.M)
+            if case.find("failure") is not None or case.get("status") == "fail":
+                failed.append(name)
+            elif case.get("status") == "run":
+                passed += 1
+                skipped += [f"{name}: {reason}" for reason in reasons]
+            else:
+                skipped.append(f"{name}: {reasons[0] if reasons else 'did not run'}")
+    for line in skipped:
+        print("skipped", line)
+    if os.environ.get("CI") == "true":
+        failed += skipped
+        skipped = []
+    for line in failed:
+        print("FAILED ", line)
+    tail = f", {len(skipped)} skipped" if skipped else ""
+    print(f"{passed} passed, {len(failed)} failed{tail}")
+    return 1 if failed or not passed else 0
+
+
+sys.exit(main(sys.argv[1:]))
