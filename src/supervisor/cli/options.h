@@ -69,6 +69,7 @@ struct Options {
   int64_t log_limit = int64_t{1} << 30;  // bytes kept per rank and stream, 0 = no bound
   std::optional<int> stdin_rank = 0;     // local rank that gets stdin; none = nobody
   bool pty = false;
+  int keep_runs = 20;  // newest runs kept in the default folder
   std::string summary_file;
   std::string event_log_handler = "null";
 

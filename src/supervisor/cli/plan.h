@@ -1,18 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <sched.h>
-
 #include <string>
 #include <vector>
 
 #include "loop/result.h"
+#include "supervisor/cli/environment.h"
 #include "supervisor/cli/options.h"
 
 namespace muster {
 
-// Environment of a process as "NAME=value" lines, in the order in which it came.
-using Environment = std::vector<std::string>;
+struct Machine;  // cli/machine.h
 
 // How one worker is started, apart from what is known only per attempt (restart count, store port,
 // error file), which the job adds.
@@ -20,8 +18,8 @@ struct WorkerPlan {
   int local_rank = 0;
   std::string executable;         // resolved path that execve gets
   std::vector<std::string> argv;  // argv[0] as the user wrote it; ${local_rank} substituted
-  Environment environment;        // everything of the spec's section 2 that does not change
-                                  // between attempts; the rest is added by environment_for()
+  Environment environment;        // what it gets on top of LaunchPlan::inherited that does not
+                                  // change between attempts; environment_for() adds the rest
   std::vector<int> cpus;          // CPU binding, empty = inherited mask
   std::string cpus_why;           // "numa node 0 of GPU 0", for --dry-run
 };
@@ -40,7 +38,14 @@ struct LaunchPlan {
   std::vector<WorkerPlan> workers;    // by local rank
   std::vector<std::string> notes;     // one-line remarks for the start ("OMP_NUM_THREADS=1 ...")
   std::vector<std::string> warnings;  // options without effect and the like, one line each
+  Environment inherited;              // muster's own, what every worker's starts from
 };
+
+// Resolves options against the machine. An Error's code is the exit code that muster ends with: 2
+// for a value that cannot be used here, 127 for a program that is missing, 126 for one that cannot
+// be executed. Its message is whole lines, ready to print.
+Result<LaunchPlan> make_plan(const Options& options, const Machine& machine,
+                             const Environment& environment);
 
 // What a worker's environment gains per attempt.
 struct AttemptFacts {
