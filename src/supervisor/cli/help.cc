@@ -1,0 +1,140 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/cli/help.h"
+
+#include <nlohmann/json_fwd.hpp>
+#include <sstream>
+
+#include "loop/versions.h"
+#include "supervisor/cli/option_table.h"
+
+namespace muster {
+namespace {
+
+constexpr size_t kWidth = 80;
+constexpr size_t kIndent = 6;
+
+constexpr const char* kIntroduction =
+    "Starts the workers of a distributed job, brings them together, keeps their logs, and says\n"
+    "what went wrong. Takes torchrun's command line; options stand before the script, and what\n"
+    "follows the script is passed on untouched. Names may be written with dashes or underscores\n"
+    "and shortened; a PET_ variable is an option's default.\n";
+
+constexpr const char* kExamples =
+    "Examples:\n"
+    "  muster --nproc-per-node 4 train.py --epochs 10\n"
+    "  muster --gpus 2,4,7 --max-restarts 3 --numa-binding node train.py\n"
+    "  muster --nproc-per-node 2 -m package.train\n"
+    "  muster --nproc-per-node 8 ./solver input.dat\n";
+
+// `text` in lines of at most kWidth, each indented.
+std::string wrapped(std::string_view text) {
+  std::istringstream words{std::string(text)};
+  std::string out;
+  std::string line(kIndent, ' ');
+  bool empty = true;
+  for (std::string word; words >> word;) {
+    if (!empty && line.size() + 1 + word.size() > kWidth) {
+      out += line + "\n";
+      line.assign(kIndent, ' ');
+      empty = true;
+    }
+    if (!empty) line += ' ';
+    line += word;
+    empty = false;
+  }
+  return out + line + "\n";
+}
+
+// "-r, --redirects MAP"
+std::string heading(const OptionSpec& spec) {
+  std::string out;
+  if (spec.short_name != 0) out = std::string("-") + spec.short_name + ", ";
+  out += "--" + std::string(spec.name);
+  if (spec.takes_value()) out += " " + std::string(spec.value_name);
+  return out;
+}
+
+std::string choices_text(const OptionSpec& spec) {
+  std::string out;
+  for (const std::string& choice : spec.choices)
+    out += (out.empty() ? "" : ", ") + choice;
+  return out;
+}
+
+// What follows the description: choices, default and variable.
+std::string details(const OptionSpec& spec) {
+  std::string out;
+  if (spec.only_choices) out += "One of " + choices_text(spec) + ". ";
+  if (!spec.default_text.empty()) out += "[default: " + std::string(spec.default_text) + "] ";
+  if (!spec.variable().empty()) out += "[" + spec.variable() + "] ";
+  return out;
+}
+
+// Text for a table cell.
+std::string cell(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '|') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
+std::string code(std::string_view text) {
+  return text.empty() ? "" : "`" + cell(text) + "`";
+}
+
+}  // namespace
+
+std::string usage_line() {
+  return "usage: muster [options] script [script arguments]\n";
+}
+
+std::string help_text() {
+  std::string out = usage_line() + "\n" + kIntroduction;
+  for (OptionGroup group : option_groups()) {
+    out += "\n" + std::string(group_title(group)) + ":\n";
+    for (const OptionSpec& spec : option_table()) {
+      if (spec.group != group) continue;
+      out += "  " + heading(spec) + "\n";
+      out += wrapped(std::string(spec.help) + " " + details(spec));
+    }
+  }
+  return out + "\n" + kExamples;
+}
+
+std::string version_text() {
+  std::ostringstream out;
+  out << "muster " << MUSTER_VERSION << "\n"
+      << "libuv " << libuv_version() << "\n"
+      << "llhttp " << llhttp_version() << "\n"
+      << "nlohmann/json " << NLOHMANN_JSON_VERSION_MAJOR << "." << NLOHMANN_JSON_VERSION_MINOR
+      << "." << NLOHMANN_JSON_VERSION_PATCH << "\n";
+  return out.str();
+}
+
+std::string options_markdown() {
+  std::string out =
+      "# Options\n\n"
+      "Made from the option table that `muster --help` prints; a test compares the two.\n\n"
+      "`muster [options] script [script arguments]`; `muster run ...` is the same. Parsing stops "
+      "at "
+      "the script: what follows it is the script's. A script that is really called `run` is given "
+      "as `./run`.\n";
+  for (OptionGroup group : option_groups()) {
+    out += "\n## " + std::string(group_title(group)) +
+           "\n\n| option | default | environment | in torchrun | meaning |\n"
+           "| --- | --- | --- | --- | --- |\n";
+    for (const OptionSpec& spec : option_table()) {
+      if (spec.group != group) continue;
+      out += "| " + code(heading(spec)) + " | " + cell(spec.default_text) + " | " +
+             code(spec.variable()) + " | " + (spec.torchrun ? "yes" : "no") + " | " +
+             cell(spec.help);
+      if (spec.only_choices) out += " One of " + choices_text(spec) + ".";
+      out += " |\n";
+    }
+  }
+  return out;
+}
+
+}  // namespace muster

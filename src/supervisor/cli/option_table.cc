@@ -1,0 +1,482 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/cli/option_table.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "supervisor/cli/option_setters.h"
+
+namespace muster {
+namespace {
+
+using enum OptionGroup;
+namespace s = setters;
+
+constexpr std::array kGroups = {kWorkers, kProgram, kFailure, kLogs, kRendezvous, kAbout};
+
+std::vector<OptionSpec> worker_options() {
+  return {
+      {.name = "nproc-per-node",
+       .value_name = "N|auto|cpu|gpu|xpu",
+       .group = kWorkers,
+       .torchrun = true,
+       .environment = true,
+       .default_text = "1",
+       .choices = {"auto", "cpu", "gpu", "xpu"},
+       .completes = Completes::kChoices,
+       .set = s::nproc_per_node,
+       .help =
+           "Workers on this node. gpu and xpu start one per device that is visible, cpu one per "
+           "CPU that this process may use, auto one per device if there are any, else as cpu."},
+      {.name = "gpus",
+       .value_name = "LIST",
+       .group = kWorkers,
+       .environment = true,
+       .set = s::gpus,
+       .help =
+           "GPUs for this job, such as 2,4,7 or 0-3 or GPU-<uuid>. Becomes CUDA_VISIBLE_DEVICES; "
+           "without --nproc-per-node there is one worker per GPU named."},
+      {.name = "virtual-local-rank",
+       .group = kWorkers,
+       .torchrun = true,
+       .environment = true,
+       .default_text = "off",
+       .set = s::flag<&Options::virtual_local_rank>,
+       .help = "Every worker gets LOCAL_RANK=0 and sees one device only, its own entry of "
+               "CUDA_VISIBLE_DEVICES: for scripts that always use device 0."},
+      {.name = "numa-binding",
+       .value_name = "MODE",
+       .group = kWorkers,
+       .torchrun = true,
+       .choices = {"node", "socket", "exclusive", "core-complex"},
+       .only_choices = true,
+       .completes = Completes::kChoices,
+       .set = s::numa_binding,
+       .help =
+           "Bind each worker to CPUs near its device: node takes the device's NUMA node, socket "
+           "its whole socket, exclusive a share of the node's cores that no other device's "
+           "worker has, core-complex the cores under one last-level cache."},
+      {.name = "omp-threads",
+       .value_name = "N|auto",
+       .group = kWorkers,
+       .environment = true,
+       .choices = {"auto"},
+       .completes = Completes::kChoices,
+       .set = s::omp_threads,
+       .help = "OMP_NUM_THREADS of each worker; auto divides the cores among the workers. Without "
+               "it, several workers get 1 unless OMP_NUM_THREADS is set, as with torchrun."},
+  };
+}
+
+std::vector<OptionSpec> program_options() {
+  return {
+      {.name = "module",
+       .short_name = 'm',
+       .group = kProgram,
+       .torchrun = true,
+       .environment = true,
+       .default_text = "off",
+       .set = s::flag<&Options::module>,
+       .help = "The script is a module name, run as by python -m."},
+      {.name = "no-python",
+       .group = kProgram,
+       .torchrun = true,
+       .environment = true,
+       .default_text = "off",
+       .set = s::flag<&Options::no_python>,
+       .help = "The script is a program, looked up in PATH and executed as it is. Executables that "
+               "are ELF files or begin with #! and do not end in .py need no flag."},
+      {.name = "run-path",
+       .group = kProgram,
+       .torchrun = true,
+       .environment = true,
+       .default_text = "off",
+       .set = s::flag<&Options::run_path>,
+       .help = "Run the script with runpy in a fresh interpreter, as __main__."},
+      {.name = "start-method",
+       .value_name = "METHOD",
+       .group = kProgram,
+       .torchrun = true,
+       .environment = true,
+       .default_text = "spawn",
+       .choices = {"spawn", "fork", "forkserver"},
+       .only_choices = true,
+       .completes = Completes::kChoices,
+       .set = s::text<&Options::start_method>,
+       .help = "Accepted for torchrun's sake: each worker is a fresh process always."},
+      {.name = "role",
+       .value_name = "NAME",
+       .group = kProgram,
+       .torchrun = true,
+       .environment = true,
+       .default_text = "default",
+       .set = s::text<&Options::role>,
+       .help = "Name of what the workers do: ROLE_NAME, and ${role_name} in line prefixes."},
+  };
+}
+
+std::vector<OptionSpec> failure_options() {
+  return {
+      {.name = "max-restarts",
+       .value_name = "N",
+       .group = kFailure,
+       .torchrun = true,
+       .environment = true,
+       .default_text = "0",
+       .set = s::max_restarts,
+       .help = "How often all workers are started again after one of them failed. Scripts see "
+               "TORCHELASTIC_RESTART_COUNT and should continue from their checkpoint."},
+      {.name = "restart-always",
+       .group = kFailure,
+       .environment = true,
+       .default_text = "off",
+       .set = s::flag<&Options::restart_always>,
+       .help =
+           "Use restarts even for what cannot heal, such as a syntax error or a missing module."},
+      {.name = "shutdown-timeout",
+       .value_name = "SECONDS",
+       .group = kFailure,
+       .torchrun = true,
+       .environment = true,
+       .default_text = "30",
+       .set = s::shutdown_timeout,
+       .help = "Time that workers have between SIGTERM and SIGKILL, however the stop came about. "
+               "TORCH_ELASTIC_SHUTDOWN_TIMEOUT is its environment form."},
+      {.name = "signals-to-handle",
+       .value_name = "LIST",
+       .group = kFailure,
+       .torchrun = true,
+       .environment = true,
+       .default_text = "SIGTERM,SIGINT,SIGHUP,SIGQUIT",
+       .set = s::signals_to_handle,
+       .help = "Signals that stop the job: workers get the same signal and --shutdown-timeout."},
+      {.name = "monitor-interval",
+       .value_name = "SECONDS",
+       .group = kFailure,
+       .torchrun = true,
+       .environment = true,
+       .default_text = "0.1",
+       .set = s::monitor_interval,
+       .help = "Accepted for torchrun's sake: the end of a worker is noticed at once."},
+  };
+}
+
+std::vector<OptionSpec> stream_options() {
+  return {
+      {.name = "log-dir",
+       .value_name = "DIR",
+       .group = kLogs,
+       .torchrun = true,
+       .environment = true,
+       .completes = Completes::kDirectory,
+       .set = s::text<&Options::log_dir>,
+       .help = "Where the run's folder is made. Without it runs are kept in a default folder, the "
+               "newest --keep-runs of them. /dev/null keeps no files."},
+      {.name = "redirects",
+       .short_name = 'r',
+       .value_name = "MAP",
+       .group = kLogs,
+       .torchrun = true,
+       .environment = true,
+       .default_text = "0",
+       .set = s::redirects,
+       .help =
+           "Streams that go to files only: 0 none, 1 stdout, 2 stderr, 3 both, for all workers or "
+           "by local rank as in 0:1,4-7:3."},
+      {.name = "tee",
+       .short_name = 't',
+       .value_name = "MAP",
+       .group = kLogs,
+       .torchrun = true,
+       .environment = true,
+       .default_text = "0",
+       .set = s::tee,
+       .help = "Streams that go to complete files and, with a prefix, to the console. Same form."},
+      {.name = "log-limit",
+       .value_name = "SIZE",
+       .group = kLogs,
+       .environment = true,
+       .default_text = "1G",
+       .set = s::log_limit,
+       .help =
+           "Bytes kept per worker and stream of what neither --tee nor --redirects asked for: the "
+           "beginning and the newest part. 0 keeps everything."},
+      {.name = "keep-runs",
+       .value_name = "N",
+       .group = kLogs,
+       .environment = true,
+       .default_text = "20",
+       .set = s::keep_runs,
+       .help = "How many of the newest runs stay in the default folder."},
+      {.name = "logs-specs",
+       .value_name = "NAME",
+       .group = kLogs,
+       .torchrun = true,
+       .choices = {"default"},
+       .only_choices = true,
+       .completes = Completes::kChoices,
+       .set = s::text<&Options::logs_specs>,
+       .help = "Accepted for torchrun's sake; there is only the default."},
+      {.name = "event-log-handler",
+       .value_name = "NAME",
+       .group = kLogs,
+       .torchrun = true,
+       .environment = true,
+       .default_text = "null",
+       .choices = {"null", "console", "dynamic_rendezvous"},
+       .only_choices = true,
+       .completes = Completes::kChoices,
+       .set = s::text<&Options::event_log_handler>,
+       .help = "Accepted for torchrun's sake: every event is in events.jsonl in the run's folder."},
+      {.name = "summary",
+       .value_name = "FILE",
+       .group = kLogs,
+       .environment = true,
+       .completes = Completes::kFile,
+       .set = s::text<&Options::summary_file>,
+       .help = "Write summary.json here too: outcome, exit code, root cause, victims, restarts."},
+  };
+}
+
+std::vector<OptionSpec> console_options() {
+  return {
+      {.name = "console",
+       .value_name = "MODE",
+       .group = kLogs,
+       .environment = true,
+       .default_text = "auto",
+       .choices = {"auto", "raw", "lines", "prefix", "none"},
+       .only_choices = true,
+       .completes = Completes::kChoices,
+       .set = s::console,
+       .help =
+           "How output reaches the console: raw bytes, whole lines, lines with a prefix, or not "
+           "at all. auto is lines for one worker and prefix for several."},
+      {.name = "log-line-prefix-template",
+       .value_name = "TEXT",
+       .group = kLogs,
+       .torchrun = true,
+       .environment = true,
+       .set = s::text<&Options::log_line_prefix_template>,
+       .help =
+           "Prefix of teed lines; knows ${role_name}, ${rank}, ${local_rank}, ${hostname}, ${pid}, "
+           "${time}, ${attempt} and ${stream}. TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE does the "
+           "same."},
+      {.name = "local-ranks-filter",
+       .value_name = "LIST",
+       .group = kLogs,
+       .torchrun = true,
+       .environment = true,
+       .set = s::local_ranks_filter,
+       .help = "Only these local ranks reach the console, as in 0,3-5; files stay complete."},
+      {.name = "ranks-filter",
+       .value_name = "LIST",
+       .group = kLogs,
+       .environment = true,
+       .set = s::ranks_filter,
+       .help = "The same, counted in global ranks."},
+      {.name = "duplicate-stdout-filters",
+       .value_name = "LIST",
+       .group = kLogs,
+       .torchrun = true,
+       .environment = true,
+       .set = s::duplicate_stdout_filters,
+       .help = "Teed stdout lines that contain one of these texts also go to filtered_stdout.log. "
+               "Texts are separated by commas; ,, is a comma."},
+      {.name = "duplicate-stderr-filters",
+       .value_name = "LIST",
+       .group = kLogs,
+       .torchrun = true,
+       .environment = true,
+       .set = s::duplicate_stderr_filters,
+       .help = "The same for stderr and filtered_stderr.log."},
+      {.name = "fold",
+       .group = kLogs,
+       .environment = true,
+       .default_text = "off",
+       .set = s::flag<&Options::fold>,
+       .help = "Show a line that several ranks print within 100 ms once, as [0-7]: text."},
+      {.name = "stdin-rank",
+       .value_name = "RANK|none",
+       .group = kLogs,
+       .environment = true,
+       .default_text = "0",
+       .choices = {"none"},
+       .set = s::stdin_rank,
+       .help = "Local rank that reads muster's stdin (breakpoint() works there); the others read "
+               "/dev/null."},
+      {.name = "pty",
+       .group = kLogs,
+       .environment = true,
+       .default_text = "off",
+       .set = s::flag<&Options::pty>,
+       .help = "Give workers pseudo-terminals, so that colours and progress bars stay."},
+  };
+}
+
+std::vector<OptionSpec> rendezvous_options() {
+  return {
+      {.name = "standalone",
+       .group = kRendezvous,
+       .torchrun = true,
+       .environment = true,
+       .default_text = "off",
+       .set = s::flag<&Options::standalone>,
+       .help = "One node, any free port, a fresh run id: what happens anyway when nothing of this "
+               "section is given."},
+      {.name = "nnodes",
+       .value_name = "N|MIN:MAX",
+       .group = kRendezvous,
+       .torchrun = true,
+       .environment = true,
+       .default_text = "1:1",
+       .set = s::nnodes,
+       .help = "Nodes of the job, or the range for an elastic job."},
+      {.name = "node-rank",
+       .value_name = "N",
+       .group = kRendezvous,
+       .torchrun = true,
+       .environment = true,
+       .default_text = "0",
+       .set = s::node_rank,
+       .help = "This node's place among the nodes, for the static backend."},
+      {.name = "rdzv-backend",
+       .value_name = "NAME",
+       .group = kRendezvous,
+       .torchrun = true,
+       .environment = true,
+       .default_text = "static",
+       .choices = {"static", "c10d", "etcd", "etcd-v2", "etcd-v3"},
+       .only_choices = true,
+       .completes = Completes::kChoices,
+       .set = s::text<&Options::rdzv_backend>,
+       .help = "How nodes find each other."},
+      {.name = "rdzv-endpoint",
+       .value_name = "HOST:PORT",
+       .group = kRendezvous,
+       .torchrun = true,
+       .environment = true,
+       .set = s::rdzv_endpoint,
+       .help = "Where nodes meet; an IPv6 address stands in brackets."},
+      {.name = "rdzv-id",
+       .value_name = "ID",
+       .group = kRendezvous,
+       .torchrun = true,
+       .environment = true,
+       .default_text = "a fresh UUID; none with --master-port, an endpoint or c10d",
+       .set = s::rdzv_id,
+       .help = "Name of the run: TORCHELASTIC_RUN_ID and the run's folder."},
+      {.name = "rdzv-conf",
+       .value_name = "K=V,...",
+       .group = kRendezvous,
+       .torchrun = true,
+       .environment = true,
+       .set = s::rdzv_conf,
+       .help = "Settings of the backend, such as join_timeout=600. May be repeated."},
+      {.name = "master-addr",
+       .value_name = "HOST",
+       .group = kRendezvous,
+       .torchrun = true,
+       .environment = true,
+       .default_text = "127.0.0.1",
+       .set = s::non_empty_text<&Options::master_addr>,
+       .help = "MASTER_ADDR of the workers, for the static backend."},
+      {.name = "master-port",
+       .value_name = "PORT",
+       .group = kRendezvous,
+       .torchrun = true,
+       .environment = true,
+       .default_text = "any free port",
+       .set = s::master_port,
+       .help = "MASTER_PORT of the workers, for the static backend."},
+      {.name = "local-addr",
+       .value_name = "HOST",
+       .group = kRendezvous,
+       .torchrun = true,
+       .environment = true,
+       .set = s::text<&Options::local_addr>,
+       .help = "Address by which this node is reached, instead of one that is found out."},
+  };
+}
+
+std::vector<OptionSpec> about_options() {
+  return {
+      {.name = "help",
+       .short_name = 'h',
+       .torchrun = true,
+       .action = OptionAction::kHelp,
+       .help = "Show this and exit."},
+      {.name = "version",
+       .action = OptionAction::kVersion,
+       .help = "Show the versions of muster and of the libraries in it, and exit."},
+      {.name = "dry-run",
+       .default_text = "off",
+       .set = s::flag<&Options::dry_run>,
+       .help =
+           "Show what would be started, with environment, CPU binding and log files, and exit."},
+      {.name = "print-completion",
+       .value_name = "SHELL",
+       .torchrun = true,
+       .choices = {"bash", "zsh", "tcsh", "fish"},
+       .only_choices = true,
+       .completes = Completes::kChoices,
+       .action = OptionAction::kCompletion,
+       .help = "Print a completion script, as in: eval \"$(muster --print-completion bash)\"."},
+  };
+}
+
+std::vector<OptionSpec> make_table() {
+  std::vector<OptionSpec> table;
+  for (auto part : {worker_options, program_options, failure_options, stream_options,
+                    console_options, rendezvous_options, about_options}) {
+    std::vector<OptionSpec> options = part();
+    table.insert(table.end(), options.begin(), options.end());
+  }
+  return table;
+}
+
+}  // namespace
+
+std::string OptionSpec::destination() const {
+  std::string out(name);
+  std::replace(out.begin(), out.end(), '-', '_');
+  return out;
+}
+
+std::string OptionSpec::variable() const {
+  if (!environment) return {};
+  std::string out = "PET_" + destination();
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
+  return out;
+}
+
+const std::vector<OptionSpec>& option_table() {
+  static const std::vector<OptionSpec> table = make_table();
+  return table;
+}
+
+std::string_view group_title(OptionGroup group) {
+  switch (group) {
+    case kWorkers:
+      return "Workers and their devices";
+    case kProgram:
+      return "The program";
+    case kFailure:
+      return "Failure and stopping";
+    case kLogs:
+      return "Logs and console";
+    case kRendezvous:
+      return "Nodes and rendezvous";
+    case kAbout:
+      break;
+  }
+  return "About muster";
+}
+
+std::span<const OptionGroup> option_groups() {
+  return kGroups;
+}
+
+}  // namespace muster
