@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,7 @@ struct SpawnSpec {
   bool controlling_terminal = false;  // stdio[0] is a pty slave: make it the controlling terminal
   std::vector<int> cpus;              // affinity, empty = unchanged
   int cgroup_procs = -1;              // fd of a cgroup.procs file to enter, -1 = none
+  int64_t file_limit = 0;             // soft RLIMIT_NOFILE, 0 = muster's own
 };
 
 struct Spawned {

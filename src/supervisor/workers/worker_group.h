@@ -33,13 +33,20 @@ struct SentSignal {
 // The worker processes of one attempt, from spawn until nothing of them is left: their exits in the
 // order of death, the stop ladder, and the sweep for descendants that outlived them. Owned by the
 // job; made anew for each attempt. All callbacks come from the loop, never from inside a call.
+//
+// Descendants are found because main makes this process their subreaper. Those that outlive the
+// last worker of a stop get its signal at once and what is left of term_to_kill; those of workers
+// that nobody stopped get SIGTERM (after natural_end, if all finished with 0), then SIGKILL after
+// five seconds or term_to_kill, whichever is shorter. The rest of a dead worker's session gets a
+// running stop's signal without waiting for the other workers.
 class WorkerGroup {
  public:
   struct Callbacks {
     std::function<void(const WorkerEnd&)> on_exit;
     std::function<void(const SentSignal&)> on_signal_sent;
     // Once, after the last worker was reaped and the sweep is over: nothing is left, or the
-    // leftovers say what is and why.
+    // leftovers say what is and why: those that had to be ended, and those that are still there (a
+    // worker whose on_exit never came may be among them).
     std::function<void(std::vector<event::LeftoverFound> found)> on_gone;
   };
   struct Limits {
@@ -58,10 +65,12 @@ class WorkerGroup {
   void seal();
 
   // Begins the stop ladder: `signal` to every living worker itself, SIGKILL to its group after
-  // term_to_kill. While a stop is running a further call only sends `signal` again.
+  // term_to_kill. While a stop is running a further call only sends `signal` again. From here on
+  // spawn() is refused with ECANCELED. A worker that is already dead, though not yet reported, gets
+  // no signal.
   void stop(int signal, StopReason reason);
 
-  // Straight to SIGKILL for everything.
+  // Straight to SIGKILL for everything, descendants included.
   void kill_now(StopReason reason);
 
   // Sends a signal to every living worker, and nothing more (USR1, USR2).
