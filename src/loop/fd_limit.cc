@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "loop/fd_limit.h"
+
+#include <sys/resource.h>
+
+namespace muster {
+
+namespace {
+
+// muster's own: loop, console, files, signals.
+constexpr uint64_t kOwnDescriptors = 64;
+// Per worker: two pipes, two log files, a pidfd and a cgroup file, and the store connections of its
+// process groups (each group of a PyTorch worker opens one or two).
+constexpr uint64_t kDescriptorsPerWorker = 16;
+
+}  // namespace
+
+FdLimit raise_fd_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return {};
+  FdLimit result{limit.rlim_cur, limit.rlim_cur, limit.rlim_max};
+  if (limit.rlim_cur < limit.rlim_max) {
+    limit.rlim_cur = limit.rlim_max;
+    if (setrlimit(RLIMIT_NOFILE, &limit) == 0) result.now = limit.rlim_max;
+  }
+  return result;
+}
+
+void restore_fd_limit(const FdLimit& limit) {
+  rlimit raw{};
+  raw.rlim_cur = limit.inherited;
+  raw.rlim_max = limit.hard;
+  setrlimit(RLIMIT_NOFILE, &raw);
+}
+
+std::optional<std::string> fd_limit_too_low(const FdLimit& limit, int workers) {
+  const uint64_t needed = kOwnDescriptors + kDescriptorsPerWorker * static_cast<uint64_t>(workers);
+  if (limit.now >= needed) return std::nullopt;
+  return "the limit of " + std::to_string(limit.now) + " open files is too low for " +
+         std::to_string(workers) + " workers, which may need " + std::to_string(needed) +
+         ": raise the hard limit (ulimit -Hn " + std::to_string(needed) + ")";
+}
+
+}  // namespace muster

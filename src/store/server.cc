@@ -1,0 +1,203 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/server.h"
+
+#include <cerrno>
+#include <cstring>
+#include <unordered_map>
+
+#include "loop/tcp_listener.h"
+#include "loop/tcp_stream.h"
+#include "store/session.h"
+#include "store/trouble.h"
+
+namespace muster {
+
+namespace {
+
+// What one read may take. All connections share it.
+constexpr size_t kReadBuffer = size_t{256} << 10;
+// Capacity the shared reply buffer may keep.
+constexpr size_t kKeptReplies = size_t{256} << 10;
+
+}  // namespace
+
+struct StoreServer::Impl final : Outbox {
+  struct Connection;
+
+  Impl(Loop& the_loop, Callbacks callbacks, Limits the_limits)
+      : loop(the_loop),
+        limits(the_limits),
+        trouble(the_loop, std::move(callbacks.on_trouble)),
+        read_buffer(std::make_unique_for_overwrite<char[]>(kReadBuffer)),
+        state(*this) {}
+
+  Result<void> start(const std::string& address, int port);
+  void accepted(UniqueFd socket, const SocketAddress& peer);
+  void received(Connection& connection, std::string_view bytes);
+  void ended(Connection& connection, int code);
+  void send(ClientId client, std::string_view bytes) override;
+  void blame(const Connection& connection, const std::string& why);
+  void drop_doomed();
+
+  Loop& loop;
+  const Limits limits;
+  TroubleLines trouble;
+  std::unique_ptr<char[]> read_buffer;
+  std::string reply_buffer;
+  StoreState state;
+  std::unordered_map<ClientId, std::unique_ptr<Connection>> connections;
+  std::vector<ClientId> doomed;  // found over their limit while another was served
+  Owned<TcpListener> listener;
+  ClientId next_id = 1;
+  uint64_t accepted_count = 0;
+  uint64_t bad_peers = 0;
+  bool legacy_seen = false;
+};
+
+struct StoreServer::Impl::Connection final : Replies {
+  Connection(Impl& server, ClientId the_id, const SocketAddress& the_peer)
+      : Replies(server.reply_buffer),
+        limits(server.limits),
+        id(the_id),
+        peer(the_peer),
+        session(server.state, the_id) {}
+
+  bool full() const override { return stream->unsent() >= limits.pause_at; }
+  bool overflowed() const override { return stream->unsent() > limits.max_unsent; }
+  void send(std::string_view bytes) override { stream->write(bytes); }
+
+  const Limits& limits;
+  const ClientId id;
+  const SocketAddress peer;
+  Session session;
+  Owned<TcpStream> stream;
+};
+
+Result<void> StoreServer::Impl::start(const std::string& address, int port) {
+  TcpListener::Callbacks callbacks{
+      [this](UniqueFd socket, const SocketAddress& peer) { accepted(std::move(socket), peer); },
+      [this](const std::string& message) { trouble.say("store: " + message); },
+  };
+  auto listening = TcpListener::listen(loop, address, port, callbacks);
+  if (!listening && address == "::" && listening.error().code != EADDRINUSE)
+    listening = TcpListener::listen(loop, "0.0.0.0", port, callbacks);
+  if (!listening) return Error{listening.error().code, "store: " + listening.error().message};
+  listener = std::move(*listening);
+  return {};
+}
+
+void StoreServer::Impl::accepted(UniqueFd socket, const SocketAddress& peer) {
+  ++accepted_count;
+  auto connection = std::make_unique<Connection>(*this, next_id++, peer);
+  Connection* raw = connection.get();
+  auto stream = TcpStream::adopt(
+      loop, std::move(socket), {read_buffer.get(), kReadBuffer},
+      {[this, raw](std::string_view bytes) { received(*raw, bytes); },
+       [this, raw](int code) { ended(*raw, code); }, [this, raw] { received(*raw, {}); }});
+  if (!stream) {
+    trouble.say("store: " + stream.error().message);
+    return;
+  }
+  connection->stream = std::move(*stream);
+  connections.emplace(raw->id, std::move(connection));
+}
+
+// Also called without bytes, when unsent replies are gone and a stalled session can go on.
+void StoreServer::Impl::received(Connection& connection, std::string_view bytes) {
+  const bool good = connection.session.feed(bytes, connection);
+  connection.flush();
+  if (reply_buffer.capacity() > kKeptReplies) reply_buffer.shrink_to_fit();
+  legacy_seen |= connection.session.legacy();
+  if (good) {
+    connection.stream->set_reading(!connection.session.stalled() && !connection.full());
+  } else {
+    blame(connection, connection.session.why());
+    connections.erase(ClientId{connection.id});
+  }
+  if (!doomed.empty()) drop_doomed();
+}
+
+void StoreServer::Impl::ended(Connection& connection, int code) {
+  // A worker that is killed resets its connections, which is no news; a peer that vanished is.
+  if (code != 0 && code != ECONNRESET && code != EPIPE) {
+    blame(connection, std::strerror(code));
+  } else if (connection.session.mid_request()) {
+    blame(connection, "it left in the middle of a request");
+  } else if (!connection.session.greeted() && !legacy_seen) {
+    // 1.13 clients open a second connection that may stay silent; nobody else does.
+    blame(connection, "it left without a word");
+  }
+  connections.erase(ClientId{connection.id});
+}
+
+void StoreServer::Impl::send(ClientId client, std::string_view bytes) {
+  auto it = connections.find(client);
+  if (it == connections.end()) return;
+  it->second->stream->write(bytes);
+  if (it->second->overflowed()) doomed.push_back(client);
+}
+
+void StoreServer::Impl::drop_doomed() {
+  std::vector<ClientId> list;
+  list.swap(doomed);
+  for (ClientId client : list) {
+    auto it = connections.find(client);
+    if (it == connections.end()) continue;
+    blame(*it->second, "it does not read its notices");
+    connections.erase(it);
+  }
+}
+
+void StoreServer::Impl::blame(const Connection& connection, const std::string& why) {
+  ++bad_peers;
+  std::string who = connection.peer.to_string();
+  if (uint32_t pid = connection.session.client_pid(); pid != 0)
+    who += " (pid " + std::to_string(pid) + ")";
+  trouble.say("store: connection of " + who + " closed: " + why);
+}
+
+StoreServer::StoreServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+StoreServer::~StoreServer() = default;
+
+Result<std::unique_ptr<StoreServer>> StoreServer::listen(Loop& loop, const std::string& address,
+                                                         int port, Callbacks callbacks) {
+  return listen(loop, address, port, std::move(callbacks), Limits());
+}
+
+Result<std::unique_ptr<StoreServer>> StoreServer::listen(Loop& loop, const std::string& address,
+                                                         int port, Callbacks callbacks,
+                                                         Limits limits) {
+  auto impl = std::make_unique<Impl>(loop, std::move(callbacks), limits);
+  if (Result<void> started = impl->start(address, port); !started) return started.error();
+  return std::unique_ptr<StoreServer>(new StoreServer(std::move(impl)));
+}
+
+int StoreServer::port() const {
+  return impl_->listener->port();
+}
+
+void StoreServer::reset() {
+  impl_->connections.clear();
+  impl_->listener->drop_pending();
+  impl_->state.clear();
+  impl_->legacy_seen = false;
+}
+
+std::vector<StoreWaiter> StoreServer::waiters() const {
+  std::vector<StoreWaiter> list;
+  impl_->state.waits.for_each([&](const Waiter& waiter) {
+    const Impl::Connection& connection = *impl_->connections.at(waiter.client);
+    list.push_back({connection.peer.to_string(), connection.session.client_pid(), waiter.since,
+                    waiter.barrier, waiter.keys});
+  });
+  return list;
+}
+
+StoreCounters StoreServer::counters() const {
+  const StoreState& state = impl_->state;
+  return {impl_->connections.size(), impl_->accepted_count, state.requests,  state.table.size(),
+          state.table.bytes(),       state.waits.size(),    impl_->bad_peers};
+}
+
+}  // namespace muster

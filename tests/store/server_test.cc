@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "store/server.h"
+
+#include <doctest/doctest.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "loop/loop_test.h"
+#include "store/bytes.h"
+#include "store/test_peer.h"
+#include "store/trouble.h"
+
+namespace muster {
+
+namespace {
+
+struct ServerTest : LoopTest {
+  std::vector<std::string> lines;
+  std::unique_ptr<StoreServer> server;
+
+  void listen(const std::string& address, StoreServer::Limits limits = {}) {
+    auto listening = StoreServer::listen(
+        loop, address, 0, {[this](const std::string& line) { lines.push_back(line); }}, limits);
+    if (!listening) MESSAGE(listening.error().message);
+    REQUIRE(listening.has_value());
+    server = std::move(*listening);
+  }
+
+  ServerTest() { listen("127.0.0.1"); }
+
+  TestPeer connect() { return TestPeer(loop, server->port()); }
+
+  TestPeer greeted(uint32_t pid = 7) {
+    TestPeer peer = connect();
+    CHECK(peer.ask(request::validate().add(request::ping(pid)), 4) == Bytes().u32(pid).text);
+    return peer;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(ServerTest, "a client is greeted and served") {
+  TestPeer peer = greeted();
+  peer.send(request::set("/k", "value"));
+  CHECK(peer.ask(request::get("/k"), 13) == Bytes().str("value").text);
+  CHECK(server->counters().connections == 1);
+  CHECK(server->counters().keys == 1);
+  CHECK(server->counters().requests == 3);
+}
+
+TEST_CASE_FIXTURE(ServerTest, "every kind of literal address can be listened on") {
+  const std::vector<std::pair<std::string, std::string>> pairs = {
+      {"127.0.0.1", "127.0.0.1"},
+      {"0.0.0.0", "127.0.0.1"},
+      {"::1", "::1"},
+      {"::", "127.0.0.1"},
+      {"::", "::1"},
+  };
+  for (const auto& pair : pairs) {
+    const auto& [address, from] = pair;
+    CAPTURE(pair.first);
+    if (address == "::1" || from == "::1") {
+      UniqueFd probe(socket(AF_INET6, SOCK_STREAM, 0));
+      Result<SocketAddress> at = SocketAddress::parse("::1", 0);
+      if (!probe || bind(probe.get(), at->raw(), at->size()) != 0) continue;
+    }
+    listen(address);
+    TestPeer peer(loop, server->port(), from);
+    CHECK(peer.ask(request::validate().add(request::ping(1)), 4) == Bytes().u32(1).text);
+  }
+}
+
+TEST_CASE_FIXTURE(ServerTest, "a port in use and a host name are errors that say so") {
+  auto taken = StoreServer::listen(loop, "127.0.0.1", server->port(), {});
+  REQUIRE_FALSE(taken.has_value());
+  CHECK(taken.error().code == EADDRINUSE);
+  CHECK(taken.error().message ==
+        "store: bind 127.0.0.1:" + std::to_string(server->port()) + ": Address already in use");
+  auto named = StoreServer::listen(loop, "localhost", 0, {});
+  REQUIRE_FALSE(named.has_value());
+  CHECK(named.error().message == "store: 'localhost': not an IPv4 or IPv6 address");
+}
+
+TEST_CASE_FIXTURE(ServerTest, "a client that stops in the middle of a request stalls nobody") {
+  TestPeer slow = greeted();
+  const std::string request = request::set("/slow", std::string(1'000'000, 'v'));
+  slow.send(request.substr(0, 700'000));
+  TestPeer quick = greeted();
+  CHECK(quick.ask(request::add("/n", 1), 8) == Bytes().i64(1).text);
+  CHECK(quick.ask(request::check({"/slow"}), 1) == Bytes().u8(1).text);
+  slow.send(request.substr(700'000));
+  CHECK(quick.ask(request::wait({"/slow"}), 1) == Bytes().u8(0).text);
+}
+
+TEST_CASE_FIXTURE(ServerTest, "a WAIT of one client is answered by the SET of another") {
+  TestPeer waiter = greeted(41);
+  TestPeer setter = greeted(42);
+  waiter.send(request::wait({"/a", "/b"}));
+  REQUIRE(run_until([&] { return server->counters().waiters == 1; }));
+  setter.send(request::set("/a", "1"));
+  REQUIRE(run_until([&] { return server->counters().keys == 1; }));
+  std::vector<StoreWaiter> waiters = server->waiters();
+  REQUIRE(waiters.size() == 1);
+  CHECK(waiters[0].pid == 41);
+  CHECK(waiters[0].keys == std::vector<std::string>{"/b"});
+  CHECK(waiters[0].peer.starts_with("127.0.0.1:"));
+  CHECK(waiters[0].since <= Clock::now());
+  CHECK_FALSE(waiters[0].barrier);
+  setter.send(request::set("/b", "2"));
+  CHECK(waiter.receive(1) == Bytes().u8(0).text);
+  CHECK(server->waiters().empty());
+}
+
+TEST_CASE_FIXTURE(ServerTest, "garbage costs its connection and one line that names the peer") {
+  TestPeer good = greeted();
+  TestPeer scanner = connect();
+  scanner.send("GET / HTTP/1.1\r\nHost: x\r\n\r\n");
+  CHECK(scanner.closed());
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].starts_with("store: connection of 127.0.0.1:"));
+  CHECK(lines[0].ends_with("closed: not a store client: it began with byte 71"));
+  CHECK(good.ask(request::num_keys(), 8) == Bytes().i64(0).text);
+}
+
+TEST_CASE_FIXTURE(ServerTest, "a peer that leaves early is said, one that leaves in order is not") {
+  TestPeer silent = connect();
+  REQUIRE(run_until([&] { return server->counters().connections == 1; }));
+  silent.leave();
+  REQUIRE(run_until([&] { return server->counters().connections == 0; }));
+  CHECK(lines.size() == 1);
+  TestPeer cut = greeted(99);
+  cut.send(request::set("/k", "value").text.substr(0, 5));
+  cut.leave();
+  REQUIRE(run_until([&] { return server->counters().connections == 0; }));
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[1].ends_with("(pid 99) closed: it left in the middle of a request"));
+  TestPeer orderly = greeted();
+  orderly.leave();
+  REQUIRE(run_until([&] { return server->counters().connections == 0; }));
+  CHECK(lines.size() == 2);
+}
+
+TEST_CASE_FIXTURE(ServerTest, "a thousand bad peers are a handful of lines") {
+  for (int i = 0; i < 1000; ++i) {
+    TestPeer peer = connect();
+    peer.send("x");
+    REQUIRE(peer.closed());
+  }
+  CHECK(lines.size() == TroubleLines::kBurst);
+  CHECK(server->counters().bad_peers == 1000);
+}
+
+TEST_CASE_FIXTURE(LoopTest, "held back lines are counted in one line at the window's end") {
+  std::vector<std::string> lines;
+  TroubleLines trouble(
+      loop, [&](const std::string& line) { lines.push_back(line); }, Milliseconds(20));
+  for (int i = 0; i < TroubleLines::kBurst + 3; ++i)
+    trouble.say("line");
+  CHECK(lines.size() == TroubleLines::kBurst);
+  loop.post([] {});
+  CHECK(run_until([&] { return lines.size() == TroubleLines::kBurst + 1; }));
+  CHECK(lines.back() == "store: 3 more bad connections were closed");
+}
+
+TEST_CASE_FIXTURE(ServerTest, "a reset closes everyone, empties the store and keeps the port") {
+  TestPeer old = greeted();
+  old.send(request::set("/dead", "key").add(request::queue_push("/q", "x")));
+  TestPeer waiter = greeted();
+  waiter.send(request::wait({"/never"}));
+  REQUIRE(
+      run_until([&] { return server->counters().waiters == 1 && server->counters().keys == 1; }));
+  const int port = server->port();
+  server->reset();
+  CHECK(server->port() == port);
+  CHECK(server->counters().connections == 0);
+  CHECK(server->waiters().empty());
+  CHECK(old.closed());
+  CHECK(waiter.closed());
+  TestPeer fresh = greeted();
+  CHECK(fresh.ask(request::num_keys(), 8) == Bytes().i64(0).text);
+  CHECK(fresh.ask(request::check({"/dead"}), 1) == Bytes().u8(1).text);
+  CHECK(fresh.ask(request::queue_length("/q"), 8) == Bytes().i64(0).text);
+  CHECK(server->counters().bytes == 0);
+}
+
+TEST_CASE_FIXTURE(ServerTest,
+                  "what an old peer sent and nobody read yet does not survive a reset") {
+  TestPeer unread = greeted();
+  TestPeer unaccepted = connect();  // the loop does not turn before the reset
+  unaccepted.send_some(request::validate().add(request::set("/dead", "1")).text);
+  unread.send_some(request::set("/dead", "2").text);
+  server->reset();
+  CHECK(unaccepted.closed());
+  CHECK(unread.closed());
+  TestPeer fresh = greeted();
+  CHECK(fresh.ask(request::num_keys(), 8) == Bytes().i64(0).text);
+}
+
+TEST_CASE_FIXTURE(ServerTest,
+                  "a peer that does not read waits for itself alone and loses nothing") {
+  constexpr int kRequests = 400;
+  const std::string value(100'000, 'v');
+  TestPeer lazy = greeted();
+  lazy.send(request::set("/k", value));
+  Bytes requests;
+  for (int i = 0; i < kRequests; ++i)
+    requests.add(request::get("/k"));
+  lazy.send(requests);
+  TestPeer other = greeted();
+  CHECK(other.ask(request::add("/n", 1), 8) == Bytes().i64(1).text);
+  // Neither the kernel's buffers nor ours take 40 MB: most requests must still be unanswered.
+  CHECK(server->counters().requests < 300);
+  std::string expected;
+  for (int i = 0; i < kRequests; ++i)
+    expected += Bytes().str(value).text;
+  CHECK(lazy.receive(expected.size()) == expected);
+}
+
+TEST_CASE_FIXTURE(ServerTest, "a reply beyond all bounds closes its connection") {
+  listen("127.0.0.1", {.pause_at = 1000, .max_unsent = 1'000'000});
+  TestPeer greedy = greeted();
+  greedy.send(request::set("/k", std::string(1'000'000, 'v')));
+  Bytes request = Bytes().u8(10).u64(64);
+  for (int i = 0; i < 64; ++i)
+    request.str("/k");
+  greedy.send_some(request.text);
+  CHECK(run_until([&] { return server->counters().connections == 0; }));
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].ends_with("closed: it does not read its replies"));
+}
+
+TEST_CASE_FIXTURE(ServerTest, "a watcher that does not read its notices is dropped") {
+  listen("127.0.0.1", {.pause_at = 1 << 20, .max_unsent = 4 << 20});
+  TestPeer watcher = connect();
+  CHECK(watcher.ask(Bytes().u8(7).str("/k"), 1) == Bytes().u8(3).text);
+  TestPeer setter = greeted();
+  for (int i = 0; i < 100 && server->counters().connections == 2; ++i) {
+    setter.send(request::set("/k", std::string(500'000, 'v')));
+    CHECK(setter.ask(request::num_keys(), 8) == Bytes().i64(1).text);
+  }
+  CHECK(server->counters().connections == 1);
+  REQUIRE(lines.size() == 1);
+  CHECK(lines[0].ends_with("closed: it does not read its notices"));
+}
+
+TEST_CASE_FIXTURE(ServerTest, "running out of descriptors is said once, and who waited is served") {
+  // UBSan needs descriptors of its own the first time it sees a type: show it all of them now.
+  greeted();
+  bool fired = false;
+  Owned<Timer> warm_up = Timer::start(loop, Milliseconds(1), [&] { fired = true; });
+  warm_up->unref();
+  REQUIRE(run_until([&] { return fired && server->counters().connections == 0; }));
+  warm_up.reset();
+  constexpr int kPeers = 20;
+  std::vector<TestPeer> peers;
+  for (int i = 0; i < kPeers; ++i)
+    peers.push_back(connect());
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  rlimit tight = before;
+  UniqueFd highest(dup(0));
+  tight.rlim_cur = static_cast<rlim_t>(highest.get()) + 5;
+  highest.reset();
+  setrlimit(RLIMIT_NOFILE, &tight);
+  CHECK(run_until([&] { return !lines.empty(); }));
+  bool later = false;
+  Owned<Timer> timer = Timer::start(loop, Milliseconds(350), [&] { later = true; });
+  run_until([&] { return later; });
+  CHECK(lines.size() == 1);
+  CHECK(lines[0].find("Too many open files; new connections wait") != std::string::npos);
+  CHECK(server->counters().connections < kPeers);
+  setrlimit(RLIMIT_NOFILE, &before);
+  for (TestPeer& peer : peers)
+    CHECK(peer.ask(request::validate().add(request::ping(3)), 4) == Bytes().u32(3).text);
+}
+
+TEST_CASE_FIXTURE(ServerTest, "hundreds of clients meet at one barrier") {
+  constexpr int kPeers = 300;
+  std::vector<TestPeer> peers;
+  for (int i = 0; i < kPeers; ++i)
+    peers.push_back(greeted(static_cast<uint32_t>(i)));
+  for (TestPeer& peer : peers)
+    peer.send(request::barrier("/b", kPeers));
+  for (TestPeer& peer : peers)
+    CHECK(peer.receive(1) == Bytes().u8(0).text);
+}
+
+}  // namespace muster
