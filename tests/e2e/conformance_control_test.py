@@ -221,8 +221,8 @@ class Control(ConformanceTest):
 
     @row(
         57,
-        "--max-restarts 2, fails twice then succeeds -> exit 0; RESTART_COUNT 0,1,2 in attempt_0..2;"
-        " the same MASTER_PORT; with budget 1 -> exit 1",
+        "--max-restarts 2, fails twice then succeeds -> exit 0; RESTART_COUNT 0,1,2 in attempt_0..2"
+        "; the same MASTER_PORT; with budget 1 -> exit 1",
         "different: every attempt begins with an empty store on that port; the worker's exit code",
     )
     def test_restarts(self):

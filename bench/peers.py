@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the launcher benches share: the launchers compared, how they are run, and the tables."""
+
+import argparse
+import os
+import statistics
+import subprocess
+import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(HERE)
+WORKER = os.path.join(TOP, "build", "release", "bench", "bench_worker")
+SYSTEM_PYTHON = "/usr/bin/python3"
+
+
+def launchers():
+    """Name -> command. The newest torchrun lives in the chroot of scripts/pytorch-chroot."""
+    return {
+        "muster": [os.path.join(TOP, "build", "release", "muster")],
+        "torchrun 2.14": [os.path.join(TOP, "tests", "e2e", "torchrun")],
+        "torchrun 1.13": [SYSTEM_PYTHON, os.path.join(HERE, "torchrun_1_13.py")],
+    }
+
+
+def arguments(description, rounds, **more):
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--rounds", type=int, default=rounds)
+    parser.add_argument("--without", action="append", default=[], help="leave a launcher out")
+    for name, default in more.items():
+        parser.add_argument("--" + name, type=type(default), default=default)
+    args = parser.parse_args()
+    args.launchers = {
+        name: command for name, command in launchers().items() if name not in args.without
+    }
+    return args
+
+
+def start(command, arguments, **options):
+    """Options are spelt with underscores: torchrun 1.13 knows no others."""
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **options.pop("env", {})}
+    options.setdefault("stdout", subprocess.DEVNULL)
+    options.setdefault("stderr", subprocess.DEVNULL)
+    words = [*command, *map(str, arguments)]
+    return subprocess.Popen(words, env=environment, stdin=subprocess.DEVNULL, **options)
+
+
+def launcher_pids(pid):
+    """muster is two processes, torchrun is one; workers lead sessions or groups of their own."""
+    with open(f"/proc/{pid}/comm") as file:
+        if file.read().strip() != "muster":
+            return [pid]
+    with open(f"/proc/{pid}/task/{pid}/children") as file:
+        return [pid, *map(int, file.read().split())]
+
+
+def field(pid, name, file="status"):
+    with open(f"/proc/{pid}/{file}") as lines:
+        for line in lines:
+            if line.startswith(name + ":"):
+                return int(line.split()[1])
+    raise KeyError(name)
+
+
+def percentile(values, share):
+    ordered = sorted(values)
+    return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
+
+
+def machine():
+    with open("/proc/cpuinfo") as lines:
+        model = next((line for line in lines if line.startswith("model name")), "?: unknown CPU")
+    model = model.split(":", 1)[1].strip()
+    return f"{model}, {os.cpu_count()} cores, Linux {os.uname().release}"
+
+
+def show(title, unit, results, target=None):
+    """results: name -> list of values. Medians, spread, and how many times muster is better."""
+    print(f"\n{title} [{unit}]")
+    mine = statistics.median(results["muster"])
+    for name, values in results.items():
+        middle = statistics.median(values)
+        ratio = "" if name == "muster" else f"   {middle / max(mine, 1e-9):8.1f} x muster"
+        print(
+            f"  {name:14} median {middle:10.2f}   min {min(values):10.2f}   "
+            f"p99 {percentile(values, 0.99):10.2f}   max {max(values):10.2f}   n {len(values)}{ratio}"
+        )
+    if target is not None:
+        value, what = target
+        got = percentile(results["muster"], 0.99) if what == "p99" else mine
+        verdict = "met" if got <= value else f"missed by {got - value:.2f}"
+        print(f"  target: {what} {value} {unit}: {verdict}")
+    sys.stdout.flush()
