@@ -28,10 +28,21 @@ class JobLogs {
     std::function<void(const std::string& message)> on_trouble;  // disk full, file unwritable
   };
 
+  // muster's own descriptors; a test brings others.
+  struct Consoles {
+    int in = 0;
+    int out = 1;
+    int err = 2;
+  };
+
   // Makes the run's folder (or none for --log-dir /dev/null), prunes old runs of the default
-  // folder, points `latest` here. Errors name the path.
+  // folder, points `latest` here. Errors name the path. From here on SIGPIPE is ignored.
   static Result<std::unique_ptr<JobLogs>> open(Loop& loop, const LaunchPlan& plan,
-                                               Callbacks callbacks);
+                                               Callbacks callbacks, Consoles consoles);
+  static Result<std::unique_ptr<JobLogs>> open(Loop& loop, const LaunchPlan& plan,
+                                               Callbacks callbacks) {
+    return open(loop, plan, std::move(callbacks), Consoles());
+  }
   virtual ~JobLogs() = default;
 
   // Absolute path of the run's folder, empty without logs.
@@ -45,7 +56,8 @@ class JobLogs {
   virtual std::string log_file(int local_rank, Stream stream) const = 0;  // "" if there is none
 
   // The worker's stdin, stdout and stderr for spawn(). Descriptors stay open until
-  // worker_started() or worker_not_started().
+  // worker_started() or worker_not_started(). If stdin is of kind kFd it is a pseudo-terminal that
+  // is to become the controlling terminal.
   virtual Result<std::array<StdioSource, 3>> open_worker(int local_rank) = 0;
   virtual void worker_started(int local_rank, int pid) = 0;
   virtual void worker_not_started(int local_rank) = 0;

@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/logs/log_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cinttypes>
+#include <cstdio>
+#include <vector>
+
+namespace muster {
+
+namespace {
+
+constexpr int64_t kMovePiece = 256 * 1024;
+constexpr int64_t kLineSearch = 4 * 1024;  // how far a cut looks for the start of a line
+// Of fixed length, because it is written again at every cut.
+constexpr char kMarker[] = "\n[muster: %020" PRId64
+                           " bytes are left out here: this log keeps its first and newest part]\n";
+constexpr int64_t kMarkerLength = sizeof(kMarker) - 1 - sizeof("%020" PRId64) + 1 + 20;
+
+}  // namespace
+
+Result<std::shared_ptr<LogFile>> LogFile::create(std::string path, int64_t limit) {
+  // A bounded file is written at offsets, which O_APPEND would override, and read by its cut.
+  int flags = limit > 0 ? O_RDWR : O_WRONLY | O_APPEND;
+  UniqueFd fd(open(path.c_str(), flags | O_CREAT | O_CLOEXEC, 0644));
+  if (!fd) return errno_error(errno, "logs: open " + path);
+  return std::shared_ptr<LogFile>(new LogFile(std::move(path), std::move(fd), limit));
+}
+
+LogFile::LogFile(std::string path, UniqueFd fd, int64_t limit)
+    : path_(std::move(path)),
+      fd_(std::move(fd)),
+      limit_(limit > 0 ? std::max(limit, kMinLimit) : 0) {}
+
+LogFile::Written LogFile::append(std::string_view bytes) {
+  if (limit_ == 0) return write_at_end(bytes);
+  note_outside_changes();
+  Written written = write_at_end(bytes);
+  if (!cutting_ && size_ > limit_) begin_cut();
+  // More than was appended, so that the cut catches up.
+  if (cutting_) go_on_cutting(2 * static_cast<int64_t>(bytes.size()) + kMovePiece);
+  return written;
+}
+
+LogFile::Written LogFile::write_at_end(std::string_view bytes) {
+  while (!bytes.empty()) {
+    ssize_t n = limit_ == 0 ? write(fd_.get(), bytes.data(), bytes.size())
+                            : pwrite(fd_.get(), bytes.data(), bytes.size(), size_);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return {n < 0 ? errno : EIO, static_cast<int64_t>(bytes.size())};
+    size_ += n;
+    bytes.remove_prefix(static_cast<size_t>(n));
+  }
+  return {};
+}
+
+// Whoever empties the file while we write it (`> stdout.log`) gets a file that starts anew, not one
+// with a hole.
+void LogFile::note_outside_changes() {
+  struct stat now;
+  if (fstat(fd_.get(), &now) != 0 || now.st_size >= size_) return;
+  size_ = now.st_size;
+  cutting_ = false;
+  if (size_ < head_end_ + kMarkerLength) head_end_ = left_out_ = 0;
+}
+
+void LogFile::begin_cut() {
+  int64_t left_out_from = head_end_ + kMarkerLength;
+  if (head_end_ == 0) left_out_from = head_end_ = line_start_before(limit_ / 8);
+  to_ = head_end_ + kMarkerLength;
+  from_ = line_start_before(size_ - limit_ * 3 / 8);
+  left_out_ += from_ - left_out_from;
+  cutting_ = true;
+  write_marker();
+}
+
+void LogFile::go_on_cutting(int64_t budget) {
+  std::vector<char> piece(static_cast<size_t>(std::min(budget, kMovePiece)));
+  while (from_ < size_) {
+    if (budget <= 0) return;
+    size_t want = static_cast<size_t>(std::min<int64_t>(piece.size(), size_ - from_));
+    ssize_t n = pread(fd_.get(), piece.data(), want, from_);
+    if (n > 0) n = pwrite(fd_.get(), piece.data(), static_cast<size_t>(n), to_);
+    if (n < 0 && errno == EINTR) continue;
+    if (n <= 0) return;  // goes on with the next append
+    from_ += n;
+    to_ += n;
+    budget -= n;
+  }
+  if (ftruncate(fd_.get(), to_) != 0) return;
+  size_ = to_;
+  cutting_ = false;
+}
+
+void LogFile::finish() {
+  if (!cutting_) return;
+  note_outside_changes();
+  if (cutting_) go_on_cutting(INT64_MAX);
+}
+
+void LogFile::write_marker() {
+  char marker[sizeof(kMarker) + 20];
+  int length = std::snprintf(marker, sizeof marker, kMarker, left_out_);
+  // The marker replaces bytes that are left out anyway; if it cannot be written they stay.
+  [[maybe_unused]] ssize_t n = pwrite(fd_.get(), marker, static_cast<size_t>(length), head_end_);
+}
+
+// Where the line that contains `offset` starts; `offset` itself if that is far away.
+int64_t LogFile::line_start_before(int64_t offset) const {
+  std::string text(static_cast<size_t>(kLineSearch), '\0');
+  int64_t begin = offset - kLineSearch;
+  if (pread(fd_.get(), text.data(), text.size(), begin) != kLineSearch) return offset;
+  size_t newline = text.rfind('\n');
+  return newline == std::string::npos ? offset : begin + static_cast<int64_t>(newline) + 1;
+}
+
+}  // namespace muster

@@ -1,0 +1,62 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "loop/result.h"
+#include "loop/unique_fd.h"
+
+namespace muster {
+
+// The file of one stream. All calls but create() block and belong on the pool, one at a time.
+//
+// A complete file is only appended to. A bounded one keeps its head and its newest part: when it
+// has grown past the limit, the middle is cut out by moving the newest part up behind a marker, in
+// place, a piece with each append, so that no single append waits long. It is one plain readable
+// file at every moment (`tail -f` says "file truncated" once per cut and goes on), it needs nothing
+// from the file system, and a crash in the middle of a cut loses nothing that was to be kept.
+class LogFile {
+ public:
+  static constexpr int64_t kMinLimit = 64 * 1024;
+
+  // `limit` 0 makes a complete file. Smaller limits than kMinLimit are raised to it.
+  static Result<std::shared_ptr<LogFile>> create(std::string path, int64_t limit);
+
+  struct Written {
+    int error = 0;     // errno of the write that failed
+    int64_t lost = 0;  // bytes of this append that are not in the file
+  };
+  Written append(std::string_view bytes);
+
+  // Ends a cut that is under way.
+  void finish();
+
+  const std::string& path() const { return path_; }
+
+ private:
+  LogFile(std::string path, UniqueFd fd, int64_t limit);
+
+  Written write_at_end(std::string_view bytes);
+  void note_outside_changes();
+  void begin_cut();
+  void go_on_cutting(int64_t budget);
+  void write_marker();
+  int64_t line_start_before(int64_t offset) const;
+
+  std::string path_;
+  UniqueFd fd_;
+  int64_t limit_;
+  int64_t size_ = 0;  // kept for bounded files only
+
+  // The cut, for bounded files.
+  int64_t head_end_ = 0;  // 0: nothing was cut yet; the marker stands here
+  int64_t left_out_ = 0;
+  bool cutting_ = false;
+  int64_t from_ = 0;  // the next byte to move
+  int64_t to_ = 0;    // where it goes
+};
+
+}  // namespace muster

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/logs/stream_reader.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+
+namespace muster {
+
+namespace {
+
+// What is still taken from a pipe that somebody keeps open after the worker's end: more than a pipe
+// holds, and a bound for a writer that never stops.
+constexpr size_t kLastCall = 2 * 1024 * 1024;
+
+}  // namespace
+
+Result<std::unique_ptr<StreamReader>> StreamReader::start(Loop& loop, ChunkPool& chunks,
+                                                          std::shared_ptr<PoolGate> gate,
+                                                          UniqueFd fd,
+                                                          std::shared_ptr<LogFile> file,
+                                                          Hooks hooks) {
+  std::unique_ptr<StreamReader> reader(new StreamReader(chunks, std::move(fd), std::move(hooks)));
+  StreamReader* self = reader.get();
+  if (file) {
+    reader->file_ = std::make_unique<FileQueue>(std::move(gate), std::move(file),
+                                                [self](Chunk chunk, LogFile::Written written) {
+                                                  self->on_written(std::move(chunk), written);
+                                                });
+  }
+  auto watch = FdWatch::start(loop, reader->fd_.get(), FdWatch::kReadable,
+                              [self](int) { self->read_some(); });
+  if (!watch) return watch.error();
+  reader->watch_ = std::move(*watch);
+  return reader;
+}
+
+void StreamReader::resume() {
+  if (at_end_) return;
+  bool wanted = in_flight_ < kInFlight && (last_call_ || hooks_.may_read());
+  watch_->set_interest(wanted ? FdWatch::kReadable : 0);
+}
+
+void StreamReader::end_soon() {
+  if (at_end_ || last_call_) return;
+  last_call_ = true;
+  last_call_left_ = kLastCall;
+  if (in_flight_ < kInFlight) read_some();
+}
+
+void StreamReader::read_some() {
+  Chunk chunk = chunks_.take();
+  ssize_t n = read(fd_.get(), chunk.data.get(), Chunk::kCapacity);
+  int error = errno;
+  if (n > 0) {
+    chunk.size = static_cast<size_t>(n);
+    on_chunk(std::move(chunk));
+    return;
+  }
+  chunks_.give_back(std::move(chunk));
+  bool nothing_yet = n < 0 && (error == EAGAIN || error == EINTR);
+  // Any other error is an end too; EIO is how a pseudo-terminal says that its last user is gone.
+  if (!nothing_yet || last_call_) at_end();
+}
+
+void StreamReader::on_chunk(Chunk chunk) {
+  ++in_flight_;
+  if (last_call_) last_call_left_ -= std::min(last_call_left_, chunk.size);
+  if (!seen_output_) {
+    seen_output_ = true;
+    hooks_.on_first_output();
+  }
+  if (file_) {
+    file_->append(std::move(chunk));
+    resume();
+  } else {
+    on_written(std::move(chunk), {});
+  }
+}
+
+void StreamReader::on_written(Chunk chunk, const LogFile::Written& written) {
+  --in_flight_;
+  if (written.error != 0) hooks_.on_file_error(written);
+  hooks_.on_bytes(chunk.bytes());
+  chunks_.give_back(std::move(chunk));
+  if (at_end_) {
+    if (in_flight_ == 0) at_end();
+  } else if (!last_call_) {
+    resume();
+  } else if (last_call_left_ == 0) {
+    at_end();
+  } else if (in_flight_ < kInFlight) {
+    read_some();
+  }
+}
+
+void StreamReader::at_end() {
+  at_end_ = true;
+  watch_.reset();
+  fd_.reset();
+  if (in_flight_ > 0) return;  // the last chunk's write comes back here
+  auto end = [this] {
+    ended_ = true;
+    hooks_.on_end();
+  };
+  if (file_) {
+    file_->finish(end);
+  } else {
+    end();
+  }
+}
+
+}  // namespace muster

@@ -1,0 +1,224 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/logs/worker_streams.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+
+namespace muster {
+
+namespace {
+
+// Lets a worker go on writing while its last output is on the way to the disk. Where the system
+// allows less, the pipe stays as it is.
+constexpr int kPipeSize = 256 * 1024;
+
+constexpr Milliseconds kLeastGivingUp{1'000};
+
+const char* stream_name(Stream stream) {
+  return stream == Stream::kStdout ? "stdout" : "stderr";
+}
+
+std::string end_of_file(const std::string& path) {
+  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  struct stat info;
+  if (!fd || fstat(fd.get(), &info) != 0) return "";
+  off_t begin = std::max<off_t>(0, info.st_size - static_cast<off_t>(TailRing::kLimit));
+  std::string text(static_cast<size_t>(info.st_size - begin), '\0');
+  ssize_t n = pread(fd.get(), text.data(), text.size(), begin);
+  text.resize(n > 0 ? static_cast<size_t>(n) : 0);
+  return text;
+}
+
+}  // namespace
+
+WorkerStreams::WorkerStreams(StreamWorld& world, Identity identity, const WorkerRoutes& routes)
+    : world_(world), identity_(std::move(identity)), self_(std::make_shared<WorkerStreams*>(this)) {
+  for (Stream stream : {Stream::kStdout, Stream::kStderr}) {
+    One& it = one(stream);
+    it.stream = stream;
+    it.route = routes.of(stream);
+    if (it.route.file) it.path = identity_.dir + "/" + stream_name(stream) + ".log";
+  }
+}
+
+WorkerStreams::~WorkerStreams() {
+  for (One& it : streams_) {
+    if (it.source != 0) world_.console(it.stream).end(it.source);
+  }
+}
+
+Result<std::array<StdioSource, 2>> WorkerStreams::open() {
+  std::array<StdioSource, 2> sources;
+  for (size_t i = 0; i < 2; ++i) {
+    Result<StdioSource> source = open_one(streams_[i]);
+    if (!source) {
+      not_started();
+      return source.error();
+    }
+    sources[i] = std::move(*source);
+  }
+  return sources;
+}
+
+Result<StdioSource> WorkerStreams::open_one(One& it) {
+  StdioSource source;
+  if (!it.route.pipe) {
+    source.kind = StdioSource::Kind::kFile;
+    source.path = it.path;
+    return source;
+  }
+  if (it.route.file) {
+    auto file = LogFile::create(it.path, it.route.complete ? 0 : world_.plan.options.log_limit);
+    if (!file) return file.error();
+    it.file = std::move(*file);
+  }
+  int ends[2];
+  if (pipe2(ends, O_CLOEXEC) != 0) return errno_error(errno, "logs: make a pipe");
+  it.ours.reset(ends[0]);
+  it.workers.reset(ends[1]);
+  fcntl(it.ours.get(), F_SETFL, O_NONBLOCK);
+  fcntl(it.ours.get(), F_SETPIPE_SZ, kPipeSize);
+  source.kind = StdioSource::Kind::kFd;
+  source.fd = it.workers.get();
+  return source;
+}
+
+void WorkerStreams::not_started() {
+  for (One& it : streams_) {
+    it.ours.reset();
+    it.workers.reset();
+    it.file.reset();
+  }
+}
+
+void WorkerStreams::started(int pid) {
+  for (One& it : streams_) {
+    it.workers.reset();
+    if (!it.route.pipe) continue;
+    if (it.route.console) {
+      it.source =
+          world_.console(it.stream).add_source(identity_.rank, prefix_for(it, pid), it.route.raw);
+    }
+    FilterFile* filter = world_.filter(it.stream);
+    if (it.route.filter && filter != nullptr) {
+      it.filter = std::make_unique<LineFilter>(*filter, prefix_for(it, pid));
+    }
+    StreamReader::Hooks hooks;
+    hooks.on_first_output = [this, stream = it.stream] {
+      world_.callbacks.on_first_output(identity_.local_rank, stream);
+    };
+    hooks.may_read = [this, &it] { return may_read(it); };
+    hooks.on_bytes = [this, &it](std::string_view bytes) { on_bytes(it, bytes); };
+    hooks.on_file_error = [this, &it](const LogFile::Written& written) {
+      on_file_error(it, written);
+    };
+    hooks.on_end = [this, &it] { on_end(it); };
+    auto reader = StreamReader::start(world_.loop, world_.chunks, world_.gate, std::move(it.ours),
+                                      std::move(it.file), std::move(hooks));
+    if (reader) {
+      it.reader = std::move(*reader);
+    } else {
+      world_.callbacks.on_trouble(reader.error().message);
+    }
+  }
+}
+
+void WorkerStreams::ended(Milliseconds bound) {
+  ended_ = true;
+  bound_ = Timer::start(world_.loop, bound, [this, bound] {
+    // A descendant keeps a pipe open, or the disk is slow.
+    for (One& it : streams_) {
+      if (it.reader) it.reader->end_soon();
+    }
+    bound_ = Timer::start(world_.loop, std::max(bound, kLeastGivingUp), [this] {
+      for (One& it : streams_) {
+        if (!it.done()) {
+          world_.callbacks.on_trouble("logs: writing " + it.path +
+                                      " does not end; what it lacks is lost");
+        }
+      }
+      report_drained();
+    });
+  });
+  check_drained();
+}
+
+void WorkerStreams::resume() {
+  for (One& it : streams_) {
+    if (it.reader) it.reader->resume();
+  }
+}
+
+bool WorkerStreams::may_read(const One& it) {
+  if (it.source != 0 && world_.console(it.stream).wants_pause()) return false;
+  return !it.filter || !world_.filter(it.stream)->wants_pause();
+}
+
+void WorkerStreams::on_bytes(One& it, std::string_view bytes) {
+  it.tail.append(bytes);
+  if (it.filter) it.filter->feed(bytes);
+  if (it.source != 0) world_.console(it.stream).feed(it.source, bytes);
+}
+
+void WorkerStreams::on_file_error(One& it, const LogFile::Written& written) {
+  it.lost += written.lost;
+  if (it.error == written.error) return;  // said before
+  it.error = written.error;
+  world_.callbacks.on_trouble("logs: write " + it.path + ": " + std::strerror(written.error) +
+                              "; output is being lost from this file, " +
+                              std::to_string(written.lost) + " bytes so far");
+}
+
+void WorkerStreams::on_end(One& it) {
+  if (it.filter) it.filter->end();
+  if (it.source != 0) world_.console(it.stream).end(it.source);
+  it.source = 0;
+  if (it.lost > 0) {
+    world_.callbacks.on_trouble("logs: " + it.path + " lacks " + std::to_string(it.lost) +
+                                " bytes: " + std::strerror(it.error));
+  }
+  check_drained();
+}
+
+void WorkerStreams::check_drained() {
+  if (ended_ && streams_[0].done() && streams_[1].done()) report_drained();
+}
+
+// Posted, because the one who is told may drop us.
+void WorkerStreams::report_drained() {
+  if (drained_) return;
+  drained_ = true;
+  bound_.reset();
+  world_.loop.post([weak = std::weak_ptr<WorkerStreams*>(self_)] {
+    auto alive = weak.lock();
+    if (!alive) return;
+    WorkerStreams* self = *alive;
+    self->world_.callbacks.on_drained(self->identity_.local_rank);
+  });
+}
+
+Prefix WorkerStreams::prefix_for(const One& it, int pid) const {
+  return Prefix(it.route.prefix, {{"role_name", world_.plan.options.role},
+                                  {"rank", std::to_string(identity_.rank)},
+                                  {"local_rank", std::to_string(identity_.local_rank)},
+                                  {"hostname", world_.plan.host},
+                                  {"pid", std::to_string(pid)},
+                                  {"attempt", std::to_string(identity_.attempt)},
+                                  {"stream", stream_name(it.stream)}});
+}
+
+std::string WorkerStreams::tail(Stream stream) const {
+  const One& it = one(stream);
+  return it.route.pipe ? it.tail.text() : end_of_file(it.path);
+}
+
+std::string WorkerStreams::log_file(Stream stream) const {
+  return one(stream).path;
+}
+
+}  // namespace muster

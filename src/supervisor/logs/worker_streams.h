@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <array>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "loop/timer.h"
+#include "supervisor/logs/console.h"
+#include "supervisor/logs/job_logs.h"
+#include "supervisor/logs/line_filter.h"
+#include "supervisor/logs/routes.h"
+#include "supervisor/logs/stream_reader.h"
+#include "supervisor/logs/tail_ring.h"
+
+namespace muster {
+
+// What the streams of all workers share. Owned by JobLogs, which outlives its streams.
+struct StreamWorld {
+  Loop& loop;
+  const LaunchPlan& plan;
+  ChunkPool chunks;
+  std::shared_ptr<PoolGate> gate;
+  std::shared_ptr<Console> out, err;                   // one and the same if both go to one place
+  std::unique_ptr<FilterFile> out_filter, err_filter;  // null without such a filter
+  JobLogs::Callbacks callbacks;
+
+  Console& console(Stream stream) { return stream == Stream::kStdout ? *out : *err; }
+  FilterFile* filter(Stream stream) {
+    return stream == Stream::kStdout ? out_filter.get() : err_filter.get();
+  }
+};
+
+// Both streams of one worker in one attempt: from the descriptors it starts with to the last byte.
+// Owned by JobLogs.
+class WorkerStreams {
+ public:
+  struct Identity {
+    int rank = 0;
+    int local_rank = 0;
+    int attempt = 0;
+    std::string dir;  // attempt_<n>/<local rank>, empty without files
+  };
+
+  WorkerStreams(StreamWorld& world, Identity identity, const WorkerRoutes& routes);
+  ~WorkerStreams();
+
+  Result<std::array<StdioSource, 2>> open();
+  void started(int pid);
+  void not_started();
+  void ended(Milliseconds bound);
+  void resume();
+  std::string tail(Stream stream) const;
+  std::string log_file(Stream stream) const;
+
+ private:
+  struct One {
+    Stream stream = Stream::kStdout;
+    StreamRoute route;
+    std::string path;        // of its file, empty if there is none
+    UniqueFd ours, workers;  // the pipe's ends, between open() and started()
+    std::shared_ptr<LogFile> file;
+    std::unique_ptr<StreamReader> reader;
+    Console::SourceId source = 0;
+    std::unique_ptr<LineFilter> filter;
+    TailRing tail;
+    int64_t lost = 0;
+    int error = 0;
+
+    bool done() const { return !reader || reader->ended(); }
+  };
+
+  One& one(Stream stream) { return streams_[stream == Stream::kStdout ? 0 : 1]; }
+  const One& one(Stream stream) const { return streams_[stream == Stream::kStdout ? 0 : 1]; }
+  Result<StdioSource> open_one(One& one);
+  Result<void> start_one(One& one, int pid);
+  void on_bytes(One& one, std::string_view bytes);
+  void on_file_error(One& one, const LogFile::Written& written);
+  void on_end(One& one);
+  bool may_read(const One& one);
+  Prefix prefix_for(const One& one, int pid) const;
+  void check_drained();
+  void report_drained();
+
+  StreamWorld& world_;
+  Identity identity_;
+  std::array<One, 2> streams_;
+  bool ended_ = false;
+  bool drained_ = false;
+  Owned<Timer> bound_;
+  std::shared_ptr<WorkerStreams*> self_;  // posted tasks that run after our end find this gone
+};
+
+}  // namespace muster
