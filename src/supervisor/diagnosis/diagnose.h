@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "supervisor/job/event.h"
 
 namespace muster {
+
+// How much of a worker's output is looked at, per stream.
+inline constexpr size_t kTailBytes = 64 * 1024;
 
 // What is known about one dead (or never started) worker when the attempt is judged. Gathered by
 // the job, so that judging is pure.
@@ -21,7 +26,7 @@ struct Evidence {
   StopReason stopped_for = StopReason::kNone;  // we signalled it before it ended
   int stop_signal = 0;
   bool wrote_output = false;
-  std::string stdout_tail;  // last 64 KiB
+  std::string stdout_tail;  // last kTailBytes
   std::string stderr_tail;
   std::string error_file;  // path, "" if there is none
   bool error_file_present = false;
@@ -32,8 +37,21 @@ struct Evidence {
 // never fails: unreadable evidence becomes a note.
 event::FailureFound diagnose(const Evidence& evidence);
 
-// True if a worker that ended like this is a victim of our own stop rather than a cause: it was
-// signalled by us and then ended by that signal or with an exit code of its own.
+// Every kind that diagnose() may give, in the order of the rules.
+std::vector<std::string_view> failure_kinds();
+
+// True if this worker is a victim of our own stop rather than a cause: we signalled it before it
+// ended, however it ended then (by that signal, with a code of its own, crashing in its teardown).
 bool is_victim(const Evidence& evidence);
+
+// Why an attempt failed, from the evidence of its dead workers in the order of death.
+struct Verdict {
+  event::FailureFound root;                 // the first death that was no success and not ours
+  std::vector<event::FailureFound> others;  // later ones before our first stop signal: independent
+  std::vector<size_t> victims;              // indices into the evidence
+};
+
+// nullopt: nobody failed by itself (all ended with 0, or only because we stopped them).
+std::optional<Verdict> judge(std::span<const Evidence> in_order_of_death);
 
 }  // namespace muster

@@ -85,7 +85,8 @@ struct SignalReceived {
   int signal = 0;
   int sender_pid = 0;  // 0: the kernel or the terminal
   int sender_uid = 0;
-  std::string sender;  // "user name", command of the sender if it could be read
+  std::string sender;      // "user name", command of the sender if it could be read
+  bool forwarded = false;  // only passed on to the workers (USR1, USR2): it stops nothing
 };
 
 // Why an attempt failed: what the report shows. `kind` is a stable name (exit_code,
@@ -116,8 +117,8 @@ struct LeftoverFound {
   std::string command;
   std::string state;  // "D", "Z", ...
   std::string wait_channel;
-  bool ended = true;         // false: it is still there
-  std::string fate;          // "ended by SIGKILL", or why it could not be ended
+  bool ended = true;  // false: it is still there
+  std::string fate;   // "ended by SIGKILL", or why it could not be ended
 };
 
 // Trouble that is not a worker's: store peers, log disk, guard.

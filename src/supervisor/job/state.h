@@ -61,4 +61,7 @@ struct JobState {
 // that a damaged events.jsonl can still be shown.
 void apply(JobState& state, const Event& event);
 
+// The victims: ranks that we signalled before they ended, by local rank.
+std::vector<const RankState*> ranks_stopped_by_us(const AttemptState& attempt);
+
 }  // namespace muster

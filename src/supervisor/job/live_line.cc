@@ -1,0 +1,134 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <signal.h>
+
+#include <algorithm>
+
+#include "supervisor/diagnosis/text_lines.h"
+#include "supervisor/diagnosis/wait_status.h"
+#include "supervisor/job/duration_text.h"
+#include "supervisor/job/rank_ranges.h"
+#include "supervisor/job/report.h"
+
+namespace muster {
+
+namespace {
+
+constexpr size_t kMaxLine = 200;
+
+int count_running(const AttemptState& attempt) {
+  return static_cast<int>(
+      std::count_if(attempt.ranks.begin(), attempt.ranks.end(),
+                    [](const RankState& rank) { return rank.phase == RankPhase::kRunning; }));
+}
+
+std::string stopping_text(const AttemptState& attempt) {
+  int others = count_running(attempt);
+  if (others == 0) return "";
+  return "; stopping " + std::to_string(others) + (others == 1 ? " other" : " others");
+}
+
+// Only the first failure of an attempt stops the others.
+bool first_failure(const AttemptState& attempt) {
+  int failed = 0;
+  for (int local_rank : attempt.death_order) {
+    const RankState& rank = attempt.ranks[static_cast<size_t>(local_rank)];
+    bool success =
+        rank.phase == RankPhase::kExited && decode_wait_status(rank.wait_status).success();
+    failed += success ? 0 : 1;
+  }
+  return failed == 1;
+}
+
+struct LiveLine {
+  const JobState& state;
+  using Line = std::optional<std::string>;
+
+  template <typename E>
+  Line operator()(const E&) const {
+    return std::nullopt;
+  }
+
+  Line operator()(const event::WorkerExited& e) const {
+    const AttemptState* attempt = state.current();
+    if (!attempt || attempt->attempt != e.attempt) return std::nullopt;
+    auto rank = std::find_if(attempt->ranks.begin(), attempt->ranks.end(),
+                             [&](const RankState& r) { return r.local_rank == e.local_rank; });
+    WaitStatus status = decode_wait_status(e.wait_status);
+    if (rank == attempt->ranks.end() || status.success()) return std::nullopt;
+    if (rank->stopped_for != StopReason::kNone) return std::nullopt;  // it obeyed
+    std::string line = rank_ranges({e.rank}) + " (pid " + std::to_string(e.pid) + ") " +
+                       describe_end(status) + " after " +
+                       short_duration(rank->ended_us - rank->started_us);
+    if (first_failure(*attempt)) line += stopping_text(*attempt);
+    return line;
+  }
+
+  Line operator()(const event::SpawnFailed& e) const {
+    const AttemptState* attempt = state.current();
+    if (!attempt || attempt->attempt != e.attempt) return std::nullopt;
+    std::string line = rank_ranges({e.rank}) + " could not be started: " + clean_line(e.message);
+    if (first_failure(*attempt)) line += stopping_text(*attempt);
+    return line;
+  }
+
+  Line operator()(const event::SignalReceived& e) const {
+    if (e.forwarded) return signal_name(e.signal) + " passed on to the workers";
+    const AttemptState* attempt = state.current();
+    int running = attempt ? count_running(*attempt) : 0;
+    return "got " + describe_signal(e) + "; stopping " + std::to_string(running) +
+           (running == 1 ? " worker" : " workers");
+  }
+
+  Line operator()(const event::RestartScheduled& e) const {
+    const AttemptState* attempt = state.current();
+    std::string line = "restarting (attempt " + std::to_string(e.used + 1) + " of " +
+                       std::to_string(e.max + 1) + ")";
+    if (attempt && attempt->root_cause) {
+      line += " after " + rank_ranges({attempt->root_cause->rank}) + ": " +
+              attempt->root_cause->message;
+    }
+    return line;
+  }
+
+  Line operator()(const event::SignalSent& e) const {
+    if (e.signal != SIGKILL || e.rank < 0 || e.reason == StopReason::kFinished) return std::nullopt;
+    const AttemptState* attempt = state.current();
+    if (!attempt) return std::nullopt;
+    auto rank = std::find_if(attempt->ranks.begin(), attempt->ranks.end(),
+                             [&](const RankState& r) { return r.rank == e.rank; });
+    if (rank == attempt->ranks.end() || rank->phase != RankPhase::kRunning) return std::nullopt;
+    return rank_ranges({e.rank}) + " (pid " + std::to_string(e.pid) + ") did not stop; killing it";
+  }
+
+  Line operator()(const event::Trouble& e) const {
+    return e.subject.empty() ? clean_line(e.message) : e.subject + ": " + clean_line(e.message);
+  }
+};
+
+}  // namespace
+
+std::optional<std::string> live_line(const JobState& after, const Event& event) {
+  std::optional<std::string> line = std::visit(LiveLine{after}, event.body);
+  if (line) line = cut_line(*line, kMaxLine);
+  return line;
+}
+
+std::optional<std::string> uneven_end_line(const JobState& state, int64_t now_us) {
+  const AttemptState* attempt = state.current();
+  if (!attempt || state.phase != Phase::kRunning) return std::nullopt;
+  std::vector<int> finished, running;
+  int64_t latest = 0;
+  for (const RankState& rank : attempt->ranks) {
+    if (rank.phase == RankPhase::kRunning) running.push_back(rank.rank);
+    if (rank.phase != RankPhase::kExited) continue;
+    if (!decode_wait_status(rank.wait_status).success()) return std::nullopt;
+    finished.push_back(rank.rank);
+    latest = std::max(latest, rank.ended_us);
+  }
+  if (finished.empty() || running.empty() || now_us - latest < kUnevenEndUs) return std::nullopt;
+  return cut_line(rank_ranges(finished) + " finished, " + rank_ranges(running) +
+                      " still running after " + short_duration(now_us - latest),
+                  kMaxLine);
+}
+
+}  // namespace muster

@@ -1,0 +1,283 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/job/report.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "supervisor/diagnosis/text_lines.h"
+#include "supervisor/diagnosis/wait_status.h"
+#include "supervisor/job/duration_text.h"
+#include "supervisor/job/rank_ranges.h"
+#include "supervisor/job/restart_policy.h"
+
+namespace muster {
+
+namespace {
+
+constexpr size_t kLabelWidth = 13;
+constexpr size_t kMaxColumns = 200;  // of a line; paths are never cut
+constexpr size_t kMaxListed = 3;     // other causes, earlier attempts, leftovers one by one
+constexpr size_t kMaxTroubles = 2;
+
+using Lines = std::vector<std::string>;
+
+void add_field(Lines& lines, std::string label, const std::string& text) {
+  label.resize(std::max(label.size(), kLabelWidth), ' ');
+  lines.push_back(cut_line("  " + label + text, kMaxColumns));
+}
+
+void add_path(Lines& lines, std::string label, const std::string& path) {
+  if (path.empty()) return;
+  label.resize(std::max(label.size(), kLabelWidth), ' ');
+  lines.push_back("  " + label + valid_utf8(path));
+}
+
+const RankState* find_rank(const AttemptState& attempt, int rank) {
+  auto found = std::find_if(attempt.ranks.begin(), attempt.ranks.end(),
+                            [&](const RankState& r) { return r.rank == rank; });
+  return found == attempt.ranks.end() ? nullptr : &*found;
+}
+
+std::string failure_headline(const JobState& state, const event::FailureFound& root,
+                             const RankState* rank) {
+  std::string text = "rank " + std::to_string(root.rank) + " (local " +
+                     std::to_string(root.local_rank) + ") on " + valid_utf8(state.job.host);
+  if (root.pid == 0) return text + " could not be started · " + root.message;
+  text += " failed";
+  if (rank) text += " after " + clock_text(rank->ended_us - rank->started_us);
+  return text + " · " + root.message;
+}
+
+std::string headline(const JobState& state, const AttemptState* attempt) {
+  bool stopped = state.end && state.end->outcome == Outcome::kStopped;
+  if (stopped && state.stop_signal) {
+    return "stopped after " + clock_text(state.last_us) + " by " +
+           describe_signal(*state.stop_signal);
+  }
+  if (attempt && attempt->root_cause) {
+    return failure_headline(state, *attempt->root_cause,
+                            find_rank(*attempt, attempt->root_cause->rank));
+  }
+  std::string text =
+      std::string(stopped ? "stopped" : "failed") + " after " + clock_text(state.last_us);
+  if (!state.troubles.empty()) {
+    const event::Trouble& last = state.troubles.back();
+    text += " · " + last.subject + ": " + clean_line(last.message);
+  }
+  return text;
+}
+
+// "ranks 0-2: text; rank 3: other text" out of one text for each rank.
+std::string group_by_text(const std::vector<std::pair<int, std::string>>& texts, bool bracket) {
+  std::vector<std::pair<std::string, std::vector<int>>> groups;
+  for (const auto& [rank, text] : texts) {
+    auto group = std::find_if(groups.begin(), groups.end(),
+                              [&text = text](const auto& g) { return g.first == text; });
+    if (group == groups.end()) group = groups.insert(groups.end(), {text, {}});
+    group->second.push_back(rank);
+  }
+  std::string line;
+  for (size_t i = 0; i < groups.size(); ++i) {
+    if (i > 0) line += "; ";
+    line += rank_ranges(groups[i].second);
+    line += bracket ? " (" + groups[i].first + ")" : " " + groups[i].first;
+  }
+  return line;
+}
+
+void add_root(Lines& lines, const JobState& state, const AttemptState& attempt) {
+  const event::FailureFound& root = *attempt.root_cause;
+  const RankState* rank = find_rank(attempt, root.rank);
+  std::string text = "rank " + std::to_string(root.rank);
+  if (root.pid != 0) text += " pid " + std::to_string(root.pid);
+  text += " attempt " + std::to_string(root.attempt);
+  if (rank) {
+    text += " " + utc_text(state.started + std::chrono::microseconds(rank->ended_us), 3);
+  }
+  text += " · " + root.kind;
+  if (state.end && state.end->outcome == Outcome::kStopped) text += ": " + root.message;
+  add_field(lines, "root cause", text);
+}
+
+void add_excerpt(Lines& lines, const event::FailureFound& root, size_t room) {
+  Lines excerpt = root.excerpt;
+  if (excerpt.empty() || room == 0) return;
+  bool traceback = excerpt.front().find("Traceback (most recent call") != std::string::npos;
+  if (excerpt.size() > room) {
+    size_t at = traceback && room > 3 ? 1 : 0;  // a traceback's header stays
+    size_t surplus = excerpt.size() - room;
+    auto from = excerpt.begin() + static_cast<std::ptrdiff_t>(at);
+    excerpt.erase(from, from + static_cast<std::ptrdiff_t>(surplus));
+    if (at == 1) excerpt[at] = "  ... " + std::to_string(surplus + 1) + " lines left out ...";
+  }
+  std::string label = traceback || root.kind.starts_with("python_") ? "traceback" : "last output";
+  for (const std::string& line : excerpt) {
+    add_field(lines, label, line);
+    label.clear();
+  }
+}
+
+void add_other_causes(Lines& lines, const AttemptState& attempt) {
+  const auto& others = attempt.other_causes;
+  for (size_t i = 0; i < others.size(); ++i) {
+    if (i == kMaxListed) {
+      std::vector<int> rest;
+      for (size_t k = i; k < others.size(); ++k)
+        rest.push_back(others[k].rank);
+      add_field(lines, "", "and " + rank_ranges(rest));
+      return;
+    }
+    add_field(lines, i == 0 ? "also failed" : "",
+              "rank " + std::to_string(others[i].rank) + " pid " + std::to_string(others[i].pid) +
+                  " · " + others[i].message);
+  }
+}
+
+void add_victims(Lines& lines, const JobState& state, const AttemptState& attempt) {
+  std::vector<std::pair<int, std::string>> texts;
+  std::vector<int> pending;
+  bool stopped = state.end && state.end->outcome == Outcome::kStopped;
+  for (const RankState& rank : attempt.ranks) {
+    if (rank.phase == RankPhase::kPending) pending.push_back(rank.rank);
+    if (stopped && rank.phase == RankPhase::kExited) {
+      texts.emplace_back(rank.rank, describe_end(decode_wait_status(rank.wait_status)));
+    }
+  }
+  if (stopped) {
+    if (!texts.empty()) add_field(lines, "workers", group_by_text(texts, false));
+  } else {
+    for (const RankState* rank : ranks_stopped_by_us(attempt)) {
+      texts.emplace_back(rank->rank, victim_reason(*rank));
+    }
+    if (!texts.empty()) add_field(lines, "victims", group_by_text(texts, true));
+  }
+  if (!pending.empty()) add_field(lines, "not started", rank_ranges(pending));
+}
+
+void add_restarts(Lines& lines, const JobState& state, const AttemptState* attempt) {
+  std::string text = std::to_string(state.restarts_used) + " of " +
+                     std::to_string(state.job.max_restarts) + " used";
+  bool failed = state.end && state.end->outcome == Outcome::kFailed;
+  if (failed && attempt && attempt->root_cause) {
+    RestartDecision decision =
+        decide_restart(*attempt->root_cause, {state.restarts_used, state.job.max_restarts, false});
+    if (!decision.restart) text += " · " + decision.reason;
+  }
+  add_field(lines, "restarts", text);
+  size_t earlier = state.attempts.empty() ? 0 : state.attempts.size() - 1;
+  size_t first = earlier > kMaxListed ? earlier - kMaxListed : 0;
+  for (size_t i = first; i < earlier; ++i) {
+    const auto& root = state.attempts[i].root_cause;
+    if (!root) continue;
+    add_field(lines, "  attempt " + std::to_string(root->attempt),
+              "rank " + std::to_string(root->rank) + " · " + root->message);
+  }
+}
+
+void add_paths(Lines& lines, const JobState& state, const AttemptState* attempt,
+               const LogPath& log_path) {
+  if (attempt && attempt->root_cause && log_path) {
+    const event::FailureFound& root = *attempt->root_cause;
+    std::string err = log_path(root.attempt, root.local_rank, Stream::kStderr);
+    std::string out = log_path(root.attempt, root.local_rank, Stream::kStdout);
+    add_path(lines, "logs", err);
+    if (out != err) add_path(lines, err.empty() ? "logs" : "", out);
+  }
+  add_path(lines, "run folder", state.job.log_dir);
+}
+
+Lines success_report(const JobState& state) {
+  int count = state.job.local_world_size;
+  std::string line = "muster: " + std::to_string(count) + (count == 1 ? " worker" : " workers") +
+                     " finished in " + clock_text(state.last_us);
+  if (state.restarts_used == 1) line += " · after 1 restart";
+  if (state.restarts_used > 1) {
+    line += " · after " + std::to_string(state.restarts_used) + " restarts";
+  }
+  if (!state.job.log_dir.empty()) line += " · logs " + valid_utf8(state.job.log_dir);
+  Lines lines = {line};
+  if (!state.leftovers.empty())
+    lines.push_back(cut_line("  " + leftovers_line(state), kMaxColumns));
+  return lines;
+}
+
+}  // namespace
+
+std::string describe_signal(const event::SignalReceived& received) {
+  std::string text = signal_name(received.signal);
+  if (received.sender_pid == 0) {
+    bool typed = received.signal == SIGINT || received.signal == SIGQUIT;
+    return text + (typed || received.signal == SIGHUP ? " from the terminal" : " from the kernel");
+  }
+  text += " from pid " + std::to_string(received.sender_pid);
+  std::string who = clean_line(received.sender);
+  if (who.empty()) who = "uid " + std::to_string(received.sender_uid);
+  return text + " (" + who + ")";
+}
+
+std::string victim_reason(const RankState& victim) {
+  std::string text = "stopped by muster";
+  if (victim.phase != RankPhase::kExited) return text + ", still there";
+  WaitStatus status = decode_wait_status(victim.wait_status);
+  bool as_told = status.signal != 0 && status.signal == victim.stop_signal;
+  if (as_told && status.signal == SIGKILL) return text + ", which had to kill it";
+  if (as_told || status.success()) return text;
+  return text + ", " + describe_end(status);
+}
+
+std::string leftovers_line(const JobState& state) {
+  std::string left, ended;
+  size_t count_left = 0, count_ended = 0;
+  for (const event::LeftoverFound& leftover : state.leftovers) {
+    std::string name = "pid " + std::to_string(leftover.pid) + " " + clean_line(leftover.command);
+    if (leftover.ended) {
+      if (++count_ended <= kMaxListed) ended += (ended.empty() ? "" : ", ") + cut_line(name, 40);
+      continue;
+    }
+    if (++count_left > kMaxListed) continue;
+    left += (left.empty() ? "" : "; ") + cut_line(name, 40) + " in state " + leftover.state;
+    if (!leftover.wait_channel.empty()) left += " (" + leftover.wait_channel + ")";
+    left += ": " + clean_line(leftover.fate);
+  }
+  if (count_left > kMaxListed) left += "; and " + std::to_string(count_left - kMaxListed) + " more";
+  if (count_left > 0) return "still running: " + left;
+  if (count_ended == 0) return "nothing left running";
+  if (count_ended > kMaxListed) ended += ", ...";
+  return "nothing left running (" + std::to_string(count_ended) +
+         (count_ended == 1 ? " descendant" : " descendants") + " had to be ended: " + ended + ")";
+}
+
+std::vector<std::string> final_report(const JobState& state, const LogPath& log_path) {
+  if (state.end && state.end->outcome == Outcome::kSucceeded) return success_report(state);
+  const AttemptState* attempt = state.current();
+  const event::FailureFound* root =
+      attempt && attempt->root_cause ? &*attempt->root_cause : nullptr;
+  Lines lines = {cut_line("muster: " + headline(state, attempt), 2 * kMaxColumns)};
+  if (root) add_root(lines, state, *attempt);
+
+  Lines rest;
+  if (root && !root->note.empty()) add_field(rest, "note", root->note);
+  if (attempt) {
+    add_other_causes(rest, *attempt);
+    add_victims(rest, state, *attempt);
+  }
+  add_restarts(rest, state, attempt);
+  size_t troubles = state.troubles.size();
+  for (size_t i = troubles > kMaxTroubles ? troubles - kMaxTroubles : 0; i < troubles; ++i) {
+    add_field(rest, "trouble",
+              state.troubles[i].subject + ": " + clean_line(state.troubles[i].message));
+  }
+  add_paths(rest, state, attempt, log_path);
+  rest.push_back(cut_line("  " + leftovers_line(state), kMaxColumns));
+
+  // The excerpt gets the room that the fixed parts leave.
+  size_t used = lines.size() + rest.size();
+  size_t room = used < kMaxReportLines ? kMaxReportLines - used : 0;
+  if (root) add_excerpt(lines, *root, room);
+  lines.insert(lines.end(), rest.begin(), rest.end());
+  return lines;
+}
+
+}  // namespace muster

@@ -1,0 +1,126 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "supervisor/diagnosis/wait_status.h"
+#include "supervisor/job/duration_text.h"
+#include "supervisor/job/event_json.h"
+#include "supervisor/job/report.h"
+
+namespace muster {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json failure_json(const JobState& state, const event::FailureFound& failure) {
+  Json json;
+  json["rank"] = failure.rank;
+  json["local_rank"] = failure.local_rank;
+  json["host"] = state.job.host;
+  json["pid"] = failure.pid;
+  json["attempt"] = failure.attempt;
+  json["kind"] = failure.kind;
+  json["signal"] = failure.signal == 0 ? Json(nullptr) : Json(signal_name(failure.signal));
+  json["exit_code"] = failure.exit_code;
+  json["message"] = failure.message;
+  json["note"] = failure.note;
+  json["excerpt"] = failure.excerpt;
+  json["excerpt_source"] = failure.excerpt_source;
+  return json;
+}
+
+Json victim_json(const JobState& state, const AttemptState& attempt, const RankState& rank) {
+  Json json;
+  json["rank"] = rank.rank;
+  json["local_rank"] = rank.local_rank;
+  json["host"] = state.job.host;
+  json["pid"] = rank.pid;
+  json["attempt"] = attempt.attempt;
+  bool ended = rank.phase == RankPhase::kExited;
+  WaitStatus status = decode_wait_status(rank.wait_status);
+  json["signal"] = ended && status.signal != 0 ? Json(signal_name(status.signal)) : Json(nullptr);
+  json["exit_code"] = ended ? Json(status.exit_code) : Json(nullptr);
+  json["reason"] = victim_reason(rank);
+  return json;
+}
+
+Json stop_json(const event::SignalReceived& stop) {
+  Json json;
+  json["kind"] = "stopped_by_user";
+  json["signal"] = signal_name(stop.signal);
+  json["sender_pid"] = stop.sender_pid;
+  json["sender_uid"] = stop.sender_uid;
+  json["sender"] = stop.sender;
+  return json;
+}
+
+Json leftover_json(const event::LeftoverFound& leftover) {
+  Json json;
+  json["pid"] = leftover.pid;
+  json["command"] = leftover.command;
+  json["state"] = leftover.state;
+  json["wait_channel"] = leftover.wait_channel;
+  json["ended"] = leftover.ended;
+  json["fate"] = leftover.fate;
+  return json;
+}
+
+void add_causes(const JobState& state, Json& json) {
+  Json others = Json::array();
+  Json victims = Json::array();
+  json["root_cause"] = nullptr;
+  const AttemptState* attempt = state.current();
+  bool succeeded = state.end && state.end->outcome == Outcome::kSucceeded;
+  if (attempt && !succeeded) {
+    if (attempt->root_cause) json["root_cause"] = failure_json(state, *attempt->root_cause);
+    for (const auto& other : attempt->other_causes)
+      others.push_back(failure_json(state, other));
+    for (const RankState* rank : ranks_stopped_by_us(*attempt)) {
+      victims.push_back(victim_json(state, *attempt, *rank));
+    }
+  }
+  json["other_causes"] = std::move(others);
+  json["victims"] = std::move(victims);
+}
+
+Json earlier_failures(const JobState& state) {
+  Json list = Json::array();
+  for (const AttemptState& attempt : state.attempts) {
+    bool last = &attempt == state.current();
+    if (last && !(state.end && state.end->outcome == Outcome::kSucceeded)) break;
+    if (attempt.root_cause) list.push_back(failure_json(state, *attempt.root_cause));
+  }
+  return list;
+}
+
+}  // namespace
+
+std::string summary_json(const JobState& state) {
+  Json json;
+  json["schema"] = "muster.summary.v1";
+  json["run_id"] = state.job.run_id;
+  json["outcome"] = state.end ? outcome_name(state.end->outcome) : "running";
+  json["exit_code"] = state.end ? Json(state.end->exit_code) : Json(nullptr);
+  json["host"] = state.job.host;
+  json["program"] = state.job.program;
+  json["command"] = state.job.command;
+  json["world_size"] = state.job.world_size;
+  json["started"] = utc_text(state.started, 3);
+  json["duration_s"] = static_cast<double>(state.last_us / 1000) / 1000;
+  add_causes(state, json);
+  json["earlier_failures"] = earlier_failures(state);
+  json["stop"] = state.stop_signal ? stop_json(*state.stop_signal) : Json(nullptr);
+  json["restarts"] = {{"used", state.restarts_used}, {"max", state.job.max_restarts}};
+  json["leftovers"] = Json::array();
+  for (const auto& leftover : state.leftovers)
+    json["leftovers"].push_back(leftover_json(leftover));
+  json["troubles"] = Json::array();
+  for (const auto& trouble : state.troubles) {
+    json["troubles"].push_back({{"subject", trouble.subject}, {"message", trouble.message}});
+  }
+  json["log_dir"] = state.job.log_dir;
+  return json.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace muster

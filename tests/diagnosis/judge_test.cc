@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <errno.h>
+#include <signal.h>
+
+#include "supervisor/diagnosis/diagnose.h"
+
+namespace muster {
+
+namespace {
+
+Evidence exited(int rank, int code) {
+  Evidence evidence;
+  evidence.rank = evidence.local_rank = rank;
+  evidence.pid = 100 + rank;
+  evidence.wait_status = code << 8;
+  return evidence;
+}
+
+Evidence killed(int rank, int signal) {
+  Evidence evidence = exited(rank, 0);
+  evidence.wait_status = signal;
+  return evidence;
+}
+
+Evidence stopped(Evidence evidence, StopReason reason = StopReason::kFailure) {
+  evidence.stopped_for = reason;
+  evidence.stop_signal = SIGTERM;
+  return evidence;
+}
+
+}  // namespace
+
+TEST_CASE("the first death in the loop's order is the root cause, not the lowest rank") {
+  std::vector<Evidence> deaths = {exited(2, 0), exited(1, 3), stopped(exited(0, 7))};
+  auto verdict = judge(deaths);
+  REQUIRE(verdict);
+  CHECK(verdict->root.rank == 1);
+  CHECK(verdict->root.exit_code == 3);
+  CHECK(verdict->others.empty());
+  CHECK(verdict->victims == std::vector<size_t>{2});
+}
+
+TEST_CASE("an error file with an older clock does not change the culprit") {
+  Evidence late = exited(0, 5);
+  late.error_file_present = true;
+  late.error_file_text = R"({"message": {"message": "E: x", "extraInfo": {"timestamp": "1"}}})";
+  std::vector<Evidence> deaths = {exited(1, 3), late};
+  auto verdict = judge(deaths);
+  REQUIRE(verdict);
+  CHECK(verdict->root.rank == 1);
+  REQUIRE(verdict->others.size() == 1);
+  CHECK(verdict->others[0].rank == 0);
+}
+
+TEST_CASE("deaths that we did not cause are causes of their own, first first") {
+  std::vector<Evidence> deaths = {killed(3, SIGSEGV), exited(1, 4), stopped(killed(0, SIGTERM)),
+                                  stopped(killed(2, SIGKILL))};
+  auto verdict = judge(deaths);
+  REQUIRE(verdict);
+  CHECK(verdict->root.kind == "segfault");
+  REQUIRE(verdict->others.size() == 1);
+  CHECK(verdict->others[0].exit_code == 4);
+  CHECK(verdict->victims == std::vector<size_t>{2, 3});
+}
+
+TEST_CASE("whoever crashes in its teardown after our signal is a victim") {
+  CHECK(is_victim(stopped(killed(0, SIGABRT))));
+  CHECK(is_victim(stopped(exited(0, 0))));
+  CHECK(is_victim(stopped(exited(0, 1), StopReason::kSignal)));
+  CHECK_FALSE(is_victim(killed(0, SIGTERM)));
+}
+
+TEST_CASE("nobody is guilty when all finished or all were stopped") {
+  std::vector<Evidence> finished = {exited(0, 0), exited(1, 0)};
+  CHECK_FALSE(judge(finished));
+  std::vector<Evidence> by_user = {stopped(killed(0, SIGTERM), StopReason::kSignal),
+                                   stopped(exited(1, 1), StopReason::kSignal)};
+  CHECK_FALSE(judge(by_user));
+  CHECK_FALSE(judge({}));
+}
+
+TEST_CASE("a worker that could not be started is a root cause even while others are stopped") {
+  Evidence missing = stopped(exited(1, 0));
+  missing.pid = 0;
+  missing.spawn_errno = ENOENT;
+  std::vector<Evidence> deaths = {missing, stopped(killed(0, SIGTERM))};
+  auto verdict = judge(deaths);
+  REQUIRE(verdict);
+  CHECK(verdict->root.kind == "exec_not_found");
+  CHECK(verdict->victims == std::vector<size_t>{1});
+}
+
+}  // namespace muster

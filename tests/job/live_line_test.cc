@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include "job/job_story.h"
+#include "supervisor/job/report.h"
+
+namespace muster {
+
+namespace {
+
+std::string live(const JobStory& story) {
+  return live_line(story.state, story.last()).value_or("(silent)");
+}
+
+}  // namespace
+
+TEST_CASE("the first death is said at once with what follows from it") {
+  JobStory story;
+  story.start(4).start_attempt(4).after_ms(12'000).exits(1, 3 << 8);
+  CHECK(live(story) == "rank 1 (pid 1001) exited with code 3 after 12 s; stopping 3 others");
+  story.after_ms(1).exits(2, SIGSEGV);
+  CHECK(live(story) == "rank 2 (pid 1002) killed by SIGSEGV (signal 11) after 12 s");
+}
+
+TEST_CASE("those that obey our stop are silent, those that do not are named") {
+  JobStory story;
+  story.start(3).start_attempt(3).exits(0, 256).stops(1, SIGTERM);
+  CHECK(live(story) == "(silent)");
+  story.exits(1, SIGTERM);
+  CHECK(live(story) == "(silent)");
+  story.stops(2, SIGTERM).stops(2, SIGKILL);
+  CHECK(live(story) == "rank 2 (pid 1002) did not stop; killing it");
+  story.exits(2, SIGKILL).stops(2, SIGKILL);
+  CHECK(live(story) == "(silent)");
+}
+
+TEST_CASE("an ordinary life is silent") {
+  JobStory story;
+  story.start(2);
+  CHECK(live(story) == "(silent)");
+  story.start_attempt(2);
+  CHECK(live(story) == "(silent)");
+  story.exits(0, 0);
+  CHECK(live(story) == "(silent)");
+}
+
+TEST_CASE("a program that cannot be started is said") {
+  JobStory story;
+  story.start(1).start_attempt(0).say(event::SpawnFailed{0, 0, 0, 2, "nope: not found"});
+  CHECK(live(story) == "rank 0 could not be started: nope: not found");
+}
+
+TEST_CASE("signals to muster are said with their sender") {
+  JobStory story;
+  story.start(2).start_attempt(2);
+  story.say(event::SignalReceived{SIGTERM, 123, 1000, "alice, scancel", false});
+  CHECK(live(story) == "got SIGTERM from pid 123 (alice, scancel); stopping 2 workers");
+  story.say(event::SignalReceived{SIGINT, 0, 0, "", false});
+  CHECK(live(story) == "got SIGINT from the terminal; stopping 2 workers");
+  story.say(event::SignalReceived{SIGUSR1, 123, 1000, "", true});
+  CHECK(live(story) == "SIGUSR1 passed on to the workers");
+}
+
+TEST_CASE("a restart names its attempt and its reason") {
+  JobStory story;
+  story.start(2, 2).start_attempt(2).say(story.failure(1)).say(event::RestartScheduled{1, 1, 2});
+  CHECK(live(story) == "restarting (attempt 2 of 3) after rank 1: exited with code 3");
+}
+
+TEST_CASE("text of others in a live line cannot drive the terminal") {
+  JobStory story;
+  story.start(1).say(event::Trouble{"store", "peer sent \x1b[2J\n" + std::string(1000, 'x')});
+  CHECK(live(story).find('\x1b') == std::string::npos);
+  CHECK(live(story).size() < 210);
+}
+
+TEST_CASE("a job of which a part has finished is said, but not before some time") {
+  JobStory story;
+  story.start(4).start_attempt(4).after_ms(1000);
+  CHECK_FALSE(uneven_end_line(story.state, story.now_us));
+  story.exits(0, 0).exits(1, 0).exits(2, 0);
+  CHECK_FALSE(uneven_end_line(story.state, story.now_us + kUnevenEndUs - 1));
+  CHECK(uneven_end_line(story.state, story.now_us + kUnevenEndUs).value_or("") ==
+        "ranks 0-2 finished, rank 3 still running after 10 s");
+  story.exits(3, 0);
+  CHECK_FALSE(uneven_end_line(story.state, story.now_us + kUnevenEndUs));
+}
+
+}  // namespace muster
