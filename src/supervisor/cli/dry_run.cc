@@ -1,0 +1,83 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/cli/dry_run.h"
+
+#include "supervisor/cli/machine.h"
+#include "supervisor/cli/store_place.h"
+#include "supervisor/cli/stream_map.h"
+
+namespace muster {
+namespace {
+
+constexpr std::string_view kPlain =
+    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+@%";
+
+std::string log_lines(const LaunchPlan& plan, const WorkerPlan& worker) {
+  const Options& options = plan.options;
+  if (options.log_dir == "/dev/null") return "  logs     none (--log-dir /dev/null)\n";
+  std::string base = options.log_dir.empty() ? "(default folder)" : options.log_dir;
+  std::string folder = base + "/" + folder_name_for(plan.run_id) + "_XXXXXXXX/attempt_0/" +
+                       std::to_string(worker.local_rank) + "/";
+  return "  logs     " + folder + "stdout.log\n           " + folder + "stderr.log\n";
+}
+
+std::string worker_text(const LaunchPlan& plan, const WorkerPlan& worker) {
+  std::string rank = std::to_string(worker.local_rank);
+  std::string out = "\nworker " + rank + "\n  command ";
+  for (const std::string& word : worker.argv)
+    out += " " + shell_quoted(word);
+  out += "\n";
+  if (worker.executable != worker.argv.front()) out += "  program  " + worker.executable + "\n";
+  Environment added = worker.environment;
+  std::string port = plan.master_port == 0 ? "<free port>" : std::to_string(plan.master_port);
+  added.push_back("MASTER_PORT=" + port);
+  added.emplace_back("TORCHELASTIC_RESTART_COUNT=0");
+  added.emplace_back("TORCHELASTIC_ERROR_FILE=" +
+                     std::string(plan.options.log_dir == "/dev/null" ? "" : "<logs>/error.json"));
+  const char* label = "  adds     ";
+  for (const std::string& line : added) {
+    size_t equals = line.find('=');
+    out += label + line.substr(0, equals + 1) + shell_quoted(line.substr(equals + 1)) + "\n";
+    label = "           ";
+  }
+  out += "  cpus     " +
+         (worker.cpus.empty() ? std::string("not bound")
+                              : format_cpu_list(worker.cpus) + " (" + worker.cpus_why + ")") +
+         "\n";
+  return out + log_lines(plan, worker);
+}
+
+}  // namespace
+
+std::string shell_quoted(std::string_view word) {
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) {
+    return std::string(word);
+  }
+  std::string out = "'";
+  for (char c : word) {
+    if (c == '\'') {
+      out += "'\\''";
+    } else {
+      out += c;
+    }
+  }
+  return out + "'";
+}
+
+std::string dry_run_text(const LaunchPlan& plan) {
+  size_t count = plan.workers.size();
+  std::string port = plan.master_port == 0 ? "any free port" : std::to_string(plan.master_port);
+  std::string out = "run " + plan.run_id + " on " + plan.host + ", " + std::to_string(count) +
+                    (count == 1 ? " worker" : " workers");
+  if (!plan.nproc_why.empty()) out += " (" + plan.nproc_why + ")";
+  out += "\nstore at " + plan.master_addr + ", " + port +
+         (plan.agent_store ? ", hosted by muster\n" : ", hosted by the workers\n");
+  for (const std::string& line : plan.notes)
+    out += "note: " + line + "\n";
+  for (const std::string& line : plan.warnings)
+    out += "warning: " + line + "\n";
+  for (const WorkerPlan& worker : plan.workers)
+    out += worker_text(plan, worker);
+  return out;
+}
+
+}  // namespace muster

@@ -1,0 +1,107 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/cli/store_place.h"
+
+#include <arpa/inet.h>
+#include <sys/random.h>
+
+#include <array>
+#include <cstdint>
+#include <cstdio>
+
+#include "supervisor/cli/rendezvous_options.h"
+
+namespace muster {
+namespace {
+
+constexpr int kUsage = 2;
+constexpr int kDefaultMasterPort = 29500;
+constexpr size_t kMaxFolderName = 128;
+constexpr const char* kNotYet = "jobs of several nodes are not supported by this version yet\n";
+
+Meeting meeting_of(const Options& options) {
+  if (options.standalone) return Meeting::kStandalone;
+  if (options.rdzv_backend != "static") return Meeting::kDynamic;
+  bool nothing_given = options.rdzv_endpoint.empty() && !options.master_port;
+  return nothing_given ? Meeting::kLocal : Meeting::kStatic;
+}
+
+Result<void> refuse_several_nodes(const Options& options, Meeting meeting) {
+  if (options.max_nodes > 1) {
+    return Error{kUsage, "muster: --nnodes with more than one node: " + std::string(kNotYet)};
+  }
+  if (meeting != Meeting::kStandalone && options.rdzv_backend.starts_with("etcd")) {
+    return Error{kUsage, "muster: --rdzv-backend " + options.rdzv_backend + ": " + kNotYet};
+  }
+  if (meeting == Meeting::kStatic && options.node_rank > 0) {
+    return Error{kUsage, "muster: --node-rank " + std::to_string(options.node_rank) +
+                             " of a job of one node: " + kNotYet};
+  }
+  return {};
+}
+
+bool is_address(int family, const std::string& host) {
+  std::array<unsigned char, sizeof(in6_addr)> bytes{};
+  return inet_pton(family, host.c_str(), bytes.data()) == 1;
+}
+
+}  // namespace
+
+std::string bind_address_for(const std::string& host) {
+  if (host == "localhost") return "127.0.0.1";
+  std::string without_zone = host.substr(0, host.find('%'));
+  if (is_address(AF_INET, host) || is_address(AF_INET6, without_zone)) return host;
+  return "::";
+}
+
+std::string random_uuid() {
+  std::array<uint8_t, 16> bytes{};
+  size_t got = 0;
+  while (got < bytes.size()) {
+    ssize_t n = getrandom(bytes.data() + got, bytes.size() - got, 0);
+    if (n > 0) got += static_cast<size_t>(n);
+  }
+  bytes[6] = static_cast<uint8_t>((bytes[6] & 0x0f) | 0x40);
+  bytes[8] = static_cast<uint8_t>((bytes[8] & 0x3f) | 0x80);
+  std::string text;
+  for (size_t i = 0; i < bytes.size(); ++i) {
+    std::array<char, 3> hex{};
+    std::snprintf(hex.data(), hex.size(), "%02x", bytes[i]);
+    if (i == 4 || i == 6 || i == 8 || i == 10) text += '-';
+    text += hex.data();
+  }
+  return text;
+}
+
+std::string folder_name_for(const std::string& run_id) {
+  std::string name = run_id.substr(0, kMaxFolderName);
+  for (char& c : name) {
+    if (c == '/' || static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = '_';
+  }
+  if (name.starts_with('.')) name.front() = '_';
+  return name;
+}
+
+Result<StorePlace> choose_store_place(const Options& options) {
+  StorePlace place;
+  place.meeting = meeting_of(options);
+  if (Result<void> one = refuse_several_nodes(options, place.meeting); !one) return one.error();
+  bool id_counts = place.meeting != Meeting::kStandalone && options.was_given("rdzv_id");
+  bool fresh = place.meeting == Meeting::kStandalone || place.meeting == Meeting::kLocal;
+  place.run_id = id_counts ? options.rdzv_id : fresh ? random_uuid() : options.rdzv_id;
+  if (place.meeting == Meeting::kStatic) {
+    place.master_addr = options.master_addr;
+    place.port = options.master_port.value_or(kDefaultMasterPort);
+    if (!options.rdzv_endpoint.empty()) {
+      Result<Endpoint> endpoint = parse_endpoint(options.rdzv_endpoint);
+      if (!endpoint) return Error{kUsage, "muster: " + endpoint.error().message + "\n"};
+      place.master_addr = endpoint->host;
+      place.port = endpoint->port.value_or(place.port);
+    }
+  } else {
+    place.master_addr = options.local_addr.empty() ? "127.0.0.1" : options.local_addr;
+  }
+  place.bind = bind_address_for(place.master_addr);
+  return place;
+}
+
+}  // namespace muster

@@ -1,0 +1,40 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+
+#include "loop/result.h"
+#include "supervisor/cli/options.h"
+
+namespace muster {
+
+// How the workers of one node meet: torchrun's choice by backend, endpoint and master-port.
+enum class Meeting {
+  kStandalone,  // --standalone
+  kLocal,       // nothing given: the same without saying so
+  kStatic,      // a master-port or a static endpoint
+  kDynamic,     // c10d
+};
+
+struct StorePlace {
+  Meeting meeting = Meeting::kLocal;
+  std::string run_id;
+  std::string master_addr;
+  std::string bind;
+  int port = 0;  // 0: any free one
+};
+
+// The error's code is 2. Refuses jobs of several nodes.
+Result<StorePlace> choose_store_place(const Options& options);
+
+// Where the store listens so that workers reach it by `host`: the address itself if it is one,
+// loopback for localhost, everywhere for other names, which are never looked up.
+std::string bind_address_for(const std::string& host);
+
+// A random UUID in its usual text form.
+std::string random_uuid();
+
+// `run_id` as part of a folder's name: no '/', no control characters, not hidden, not too long.
+std::string folder_name_for(const std::string& run_id);
+
+}  // namespace muster

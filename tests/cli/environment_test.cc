@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/cli/environment.h"
+
+#include <doctest/doctest.h>
+
+#include "cli/plan_fixture.h"
+
+namespace muster {
+
+TEST_SUITE_BEGIN("environment");
+
+TEST_CASE("a variable is set in place, once, and empty is not unset") {
+  Environment environment = {"A=1", "AB=2", "A=3", "EMPTY=", "odd line"};
+  CHECK(lookup(environment, "A") == "1");
+  CHECK(lookup(environment, "EMPTY") == "");
+  CHECK(!lookup(environment, "B"));
+  set_variable(environment, "A", "9");
+  set_variable(environment, "NEW", "n");
+  CHECK(environment == Environment{"A=9", "AB=2", "EMPTY=", "odd line", "NEW=n"});
+}
+
+TEST_CASE_FIXTURE(PlanFixture, "every variable of the launcher's contract is there") {
+  LaunchPlan made =
+      plan({"--nproc-per-node", "2", "--role", "r", "--max-restarts", "3", "--rdzv-id", "j", "x"});
+  AttemptFacts facts{2, 4711, "/logs/error.json"};
+  auto value = [&](const std::string& name) { return variable(made, 1, name, facts); };
+  CHECK(value("LOCAL_RANK") == "1");
+  CHECK(value("RANK") == "1");
+  CHECK(value("WORLD_SIZE") == "2");
+  CHECK(value("LOCAL_WORLD_SIZE") == "2");
+  CHECK(value("GROUP_RANK") == "0");
+  CHECK(value("GROUP_WORLD_SIZE") == "1");
+  CHECK(value("ROLE_RANK") == "1");
+  CHECK(value("ROLE_WORLD_SIZE") == "2");
+  CHECK(value("ROLE_NAME") == "r");
+  CHECK(value("MASTER_ADDR") == "127.0.0.1");
+  CHECK(value("MASTER_PORT") == "4711");
+  CHECK(value("TORCHELASTIC_RESTART_COUNT") == "2");
+  CHECK(value("TORCHELASTIC_MAX_RESTARTS") == "3");
+  CHECK(value("TORCHELASTIC_RUN_ID") == "j");
+  CHECK(value("TORCHELASTIC_USE_AGENT_STORE") == "True");
+  CHECK(value("TORCH_NCCL_ASYNC_ERROR_HANDLING") == "1");
+  CHECK(value("TORCHELASTIC_ERROR_FILE") == "/logs/error.json");
+  CHECK(value("TORCHELASTIC_SIGNALS_TO_HANDLE") == "SIGTERM,SIGINT,SIGHUP,SIGQUIT");
+  CHECK(value("HOME") == "/home/someone");
+  CHECK(value("CUDA_VISIBLE_DEVICES") == "<unset>");
+  CHECK(value("TORCHELASTIC_TIMER_FILE") == "<unset>");
+}
+
+TEST_CASE_FIXTURE(PlanFixture,
+                  "what the launcher's environment says about ranks is replaced, once") {
+  environment.insert(environment.begin(),
+                     {"RANK=9", "MASTER_PORT=1", "TORCHELASTIC_ERROR_FILE=/f",
+                      "TORCH_NCCL_ASYNC_ERROR_HANDLING=3", "CUDA_VISIBLE_DEVICES=", "RANK=8"});
+  LaunchPlan made = plan({"x"});
+  CHECK(variable(made, 0, "RANK") == "0");
+  CHECK(variable(made, 0, "MASTER_PORT") == "1234");
+  CHECK(variable(made, 0, "TORCHELASTIC_ERROR_FILE", {0, 1, ""}) == "");
+  CHECK(variable(made, 0, "TORCH_NCCL_ASYNC_ERROR_HANDLING") == "3");
+  CHECK(variable(made, 0, "CUDA_VISIBLE_DEVICES") == "");
+  int ranks = 0;
+  for (const std::string& line : environment_for(made, made.workers[0], {})) {
+    ranks += line.starts_with("RANK=") ? 1 : 0;
+  }
+  CHECK(ranks == 1);
+}
+
+TEST_CASE_FIXTURE(PlanFixture, "OMP_NUM_THREADS is 1 for several workers unless it is set") {
+  CHECK(variable(plan({"x"}), 0, "OMP_NUM_THREADS") == "<unset>");
+  LaunchPlan made = plan({"--nproc-per-node", "2", "x"});
+  CHECK(variable(made, 1, "OMP_NUM_THREADS") == "1");
+  REQUIRE(made.notes.size() == 1);
+  CHECK(made.notes[0] == "OMP_NUM_THREADS=1 for each worker; --omp-threads auto would make it 4");
+  environment.emplace_back("OMP_NUM_THREADS=");
+  made = plan({"--nproc-per-node", "2", "x"});
+  CHECK(variable(made, 1, "OMP_NUM_THREADS") == "");
+  CHECK(made.notes.empty());
+}
+
+TEST_CASE_FIXTURE(PlanFixture, "--omp-threads sets a number or divides the cores") {
+  environment.emplace_back("OMP_NUM_THREADS=7");
+  CHECK(variable(plan({"--omp-threads", "3", "x"}), 0, "OMP_NUM_THREADS") == "3");
+  Strings line = {"--omp-threads", "auto", "--nproc-per-node", "2", "x"};
+  CHECK(variable(plan(line), 0, "OMP_NUM_THREADS") == "4");
+  // Two threads a core: eight CPUs are four cores.
+  for (int cpu = 0; cpu < 8; ++cpu) {
+    std::string first = std::to_string(cpu % 4);
+    tree.file("sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list",
+              first + "," + std::to_string(cpu % 4 + 4) + "\n");
+  }
+  CHECK(variable(plan(line), 0, "OMP_NUM_THREADS") == "2");
+  line[3] = "64";
+  CHECK(variable(plan(line), 63, "OMP_NUM_THREADS") == "1");
+}
+
+TEST_SUITE_END();
+
+}  // namespace muster
