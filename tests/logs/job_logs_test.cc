@@ -4,6 +4,8 @@
 #include <doctest/doctest.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdlib.h>
+#include <sys/ioctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -126,6 +128,18 @@ struct JobLogsTest : LoopTest {
   std::string console_err() { return read_file(dir.path + "/err"); }
   std::string log(int rank, Stream stream = Stream::kStdout) {
     return read_file(logs->log_file(rank, stream));
+  }
+};
+
+// muster's own terminal: what the user sees and types at.
+struct UserTerminal {
+  UniqueFd master, slave;
+  UserTerminal() {
+    master.reset(posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
+    REQUIRE((grantpt(master.get()) == 0 && unlockpt(master.get()) == 0));
+    slave.reset(open(ptsname(master.get()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+    struct winsize size = {30, 97, 0, 0};
+    REQUIRE(ioctl(slave.get(), TIOCSWINSZ, &size) == 0);
   }
 };
 
@@ -315,6 +329,36 @@ TEST_CASE_FIXTURE(JobLogsTest, "a stuck console does not hold the end up") {
   logs->finish(Milliseconds(50), [&] { done = true; });
   CHECK(run_until([&] { return done; }));
   CHECK(std::filesystem::file_size(logs->log_file(0, Stream::kStdout)) == 100 * 65537);
+}
+
+TEST_CASE_FIXTURE(JobLogsTest, "with pseudo-terminals both streams are terminals and stay apart") {
+  UserTerminal terminal;
+  in.reset(dup(terminal.slave.get()));
+  plan.options.pty = true;
+  plan.options.tee = "3";
+  begin(2);
+  start(1, "test -t 1 && test -t 2 && echo yes; stty size <&1; echo err >&2");
+  end(1);
+  finish();
+  CHECK(log(1) == "yes\n30 97\n");
+  CHECK(log(1, Stream::kStderr) == "err\n");
+  CHECK(console_out() == "[default1]:yes\n[default1]:30 97\n");
+}
+
+TEST_CASE_FIXTURE(JobLogsTest, "what is typed reaches the stdin rank's pseudo-terminal") {
+  UserTerminal terminal;
+  in.reset(dup(terminal.slave.get()));
+  plan.options.pty = true;
+  begin(2);
+  start(0, "test -t 0 && echo terminal; while read -r line; do echo \"got $line\"; done; echo end");
+  start(1, "cat");
+  REQUIRE(write(terminal.master.get(), "one\ntwo\n", 8) == 8);
+  REQUIRE(run_until([&] { return log(0).find("got two\n") != std::string::npos; }));
+  REQUIRE(write(terminal.master.get(), "\x04", 1) == 1);  // end of file, as typed
+  end(0);
+  end(1);
+  CHECK(log(0) == "terminal\ngot one\ngot two\nend\n");
+  CHECK(log(1).empty());
 }
 
 }  // namespace muster

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 
 #include <filesystem>
+#include <optional>
 
 #include "logs/temp_dir.h"
 #include "loop/unique_fd.h"
@@ -29,12 +30,18 @@ void make_run(const std::string& base, const std::string& name, int seconds) {
 
 struct Variable {
   std::string name;
-  std::string before;
-  Variable(const char* name, const std::string& value) : name(name) {
-    if (const char* old = getenv(name)) before = old;
-    setenv(name, value.c_str(), 1);
+  std::optional<std::string> before;
+  Variable(const char* variable, const std::string& value) : name(variable) {
+    if (const char* old = getenv(variable)) before = old;
+    setenv(variable, value.c_str(), 1);
   }
-  ~Variable() { setenv(name.c_str(), before.c_str(), 1); }
+  ~Variable() {
+    if (before) {
+      setenv(name.c_str(), before->c_str(), 1);
+    } else {
+      unsetenv(name.c_str());
+    }
+  }
 };
 
 }  // namespace

@@ -29,19 +29,11 @@ class JobLogsImpl final : public JobLogs {
  public:
   JobLogsImpl(Loop& loop, const LaunchPlan& plan, Callbacks callbacks, Consoles consoles,
               RunFolder folder, std::vector<WorkerRoutes> routes)
-      : consoles_(consoles),
-        plan_(plan),
+      : plan_(plan),
         folder_(std::move(folder)),
         routes_(std::move(routes)),
-        world_{loop,
-               plan_,
-               {},
-               std::make_shared<PoolGate>(loop),
-               nullptr,
-               nullptr,
-               nullptr,
-               nullptr,
-               std::move(callbacks)} {
+        world_{loop,    plan_,   consoles, {},      std::make_shared<PoolGate>(loop),
+               nullptr, nullptr, nullptr,  nullptr, std::move(callbacks)} {
     make_consoles();
   }
 
@@ -57,7 +49,9 @@ class JobLogsImpl final : public JobLogs {
     return streams(local_rank).log_file(stream);
   }
 
-  Result<std::array<StdioSource, 3>> open_worker(int local_rank) override;
+  Result<std::array<StdioSource, 3>> open_worker(int local_rank) override {
+    return streams(local_rank).open();
+  }
   void worker_started(int local_rank, int pid) override { streams(local_rank).started(pid); }
   void worker_not_started(int local_rank) override { streams(local_rank).not_started(); }
   void worker_ended(int local_rank, Milliseconds bound) override {
@@ -86,7 +80,6 @@ class JobLogsImpl final : public JobLogs {
   bool flushed() const;
   uint64_t progress() const { return world_.out->bytes_written() + world_.err->bytes_written(); }
 
-  Consoles consoles_;
   LaunchPlan plan_;
   RunFolder folder_;
   std::vector<WorkerRoutes> routes_;
@@ -101,14 +94,16 @@ class JobLogsImpl final : public JobLogs {
 };
 
 void JobLogsImpl::make_consoles() {
-  if (same_place(consoles_.out, consoles_.err)) {
-    world_.err =
-        std::make_shared<Console>(world_.loop, consoles_.err, console_settings(true, true));
+  if (same_place(world_.descriptors.out, world_.descriptors.err)) {
+    world_.err = std::make_shared<Console>(world_.loop, world_.descriptors.err,
+                                           console_settings(true, true));
     world_.out = world_.err;
     return;
   }
-  world_.out = std::make_shared<Console>(world_.loop, consoles_.out, console_settings(true, false));
-  world_.err = std::make_shared<Console>(world_.loop, consoles_.err, console_settings(false, true));
+  world_.out =
+      std::make_shared<Console>(world_.loop, world_.descriptors.out, console_settings(true, false));
+  world_.err =
+      std::make_shared<Console>(world_.loop, world_.descriptors.err, console_settings(false, true));
 }
 
 Console::Settings JobLogsImpl::console_settings(bool out, bool err) {
@@ -172,15 +167,6 @@ Result<void> JobLogsImpl::open_filter(Stream stream) {
   filter = std::make_unique<FilterFile>(world_.chunks, world_.gate, std::move(*file), *needles,
                                         std::move(hooks));
   return {};
-}
-
-Result<std::array<StdioSource, 3>> JobLogsImpl::open_worker(int local_rank) {
-  auto outputs = streams(local_rank).open();
-  if (!outputs) return outputs.error();
-  StdioSource in;
-  in.kind = StdioSource::Kind::kNull;
-  if (plan_.options.stdin_rank == local_rank) in.kind = StdioSource::Kind::kInherit;
-  return std::array<StdioSource, 3>{in, (*outputs)[0], (*outputs)[1]};
 }
 
 void JobLogsImpl::on_room() {

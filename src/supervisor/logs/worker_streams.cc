@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "supervisor/logs/terminal.h"
+
 namespace muster {
 
 namespace {
@@ -52,17 +54,33 @@ WorkerStreams::~WorkerStreams() {
   }
 }
 
-Result<std::array<StdioSource, 2>> WorkerStreams::open() {
-  std::array<StdioSource, 2> sources;
+Result<std::array<StdioSource, 3>> WorkerStreams::open() {
+  std::array<StdioSource, 3> sources;
   for (size_t i = 0; i < 2; ++i) {
     Result<StdioSource> source = open_one(streams_[i]);
     if (!source) {
       not_started();
       return source.error();
     }
-    sources[i] = std::move(*source);
+    sources[i + 1] = std::move(*source);
   }
+  sources[0] = open_stdin();
   return sources;
+}
+
+StdioSource WorkerStreams::open_stdin() {
+  StdioSource source;
+  source.kind = StdioSource::Kind::kNull;
+  int in = world_.descriptors.in;
+  if (world_.plan.options.stdin_rank != identity_.local_rank || in_background(in)) return source;
+  source.kind = StdioSource::Kind::kInherit;
+  One& out = one(Stream::kStdout);
+  relay_wanted_ = world_.plan.options.pty && out.workers && isatty(in) == 1;
+  if (relay_wanted_) {
+    source.kind = StdioSource::Kind::kFd;
+    source.fd = out.workers.get();
+  }
+  return source;
 }
 
 Result<StdioSource> WorkerStreams::open_one(One& it) {
@@ -77,18 +95,32 @@ Result<StdioSource> WorkerStreams::open_one(One& it) {
     if (!file) return file.error();
     it.file = std::move(*file);
   }
+  if (world_.plan.options.pty) {
+    // One for each stream, so that the two stay apart.
+    auto pty = open_pty(world_.descriptors.in);
+    if (!pty) return pty.error();
+    it.ours = std::move(pty->master);
+    it.workers = std::move(pty->slave);
+  } else if (auto opened = open_pipe(it); !opened) {
+    return opened.error();
+  }
+  source.kind = StdioSource::Kind::kFd;
+  source.fd = it.workers.get();
+  return source;
+}
+
+Result<void> WorkerStreams::open_pipe(One& it) {
   int ends[2];
   if (pipe2(ends, O_CLOEXEC) != 0) return errno_error(errno, "logs: make a pipe");
   it.ours.reset(ends[0]);
   it.workers.reset(ends[1]);
   fcntl(it.ours.get(), F_SETFL, O_NONBLOCK);
   fcntl(it.ours.get(), F_SETPIPE_SZ, kPipeSize);
-  source.kind = StdioSource::Kind::kFd;
-  source.fd = it.workers.get();
-  return source;
+  return {};
 }
 
 void WorkerStreams::not_started() {
+  relay_wanted_ = false;
   for (One& it : streams_) {
     it.ours.reset();
     it.workers.reset();
@@ -97,34 +129,40 @@ void WorkerStreams::not_started() {
 }
 
 void WorkerStreams::started(int pid) {
+  if (relay_wanted_) {
+    relay_ = StdinRelay::start(world_.loop, world_.descriptors.in, one(Stream::kStdout).ours.get());
+  }
   for (One& it : streams_) {
     it.workers.reset();
-    if (!it.route.pipe) continue;
-    if (it.route.console) {
-      it.source =
-          world_.console(it.stream).add_source(identity_.rank, prefix_for(it, pid), it.route.raw);
-    }
-    FilterFile* filter = world_.filter(it.stream);
-    if (it.route.filter && filter != nullptr) {
-      it.filter = std::make_unique<LineFilter>(*filter, prefix_for(it, pid));
-    }
-    StreamReader::Hooks hooks;
-    hooks.on_first_output = [this, stream = it.stream] {
-      world_.callbacks.on_first_output(identity_.local_rank, stream);
-    };
-    hooks.may_read = [this, &it] { return may_read(it); };
-    hooks.on_bytes = [this, &it](std::string_view bytes) { on_bytes(it, bytes); };
-    hooks.on_file_error = [this, &it](const LogFile::Written& written) {
-      on_file_error(it, written);
-    };
-    hooks.on_end = [this, &it] { on_end(it); };
-    auto reader = StreamReader::start(world_.loop, world_.chunks, world_.gate, std::move(it.ours),
-                                      std::move(it.file), std::move(hooks));
-    if (reader) {
-      it.reader = std::move(*reader);
-    } else {
-      world_.callbacks.on_trouble(reader.error().message);
-    }
+    if (it.route.pipe) start_one(it, pid);
+  }
+}
+
+void WorkerStreams::start_one(One& it, int pid) {
+  if (it.route.console) {
+    it.source =
+        world_.console(it.stream).add_source(identity_.rank, prefix_for(it, pid), it.route.raw);
+  }
+  FilterFile* filter = world_.filter(it.stream);
+  if (it.route.filter && filter != nullptr) {
+    it.filter = std::make_unique<LineFilter>(*filter, prefix_for(it, pid));
+  }
+  StreamReader::Hooks hooks;
+  hooks.on_first_output = [this, stream = it.stream] {
+    world_.callbacks.on_first_output(identity_.local_rank, stream);
+  };
+  hooks.may_read = [this, &it] { return may_read(it); };
+  hooks.on_bytes = [this, &it](std::string_view bytes) { on_bytes(it, bytes); };
+  hooks.on_file_error = [this, &it](const LogFile::Written& written) {
+    on_file_error(it, written);
+  };
+  hooks.on_end = [this, &it] { on_end(it); };
+  auto reader = StreamReader::start(world_.loop, world_.chunks, world_.gate, std::move(it.ours),
+                                    std::move(it.file), std::move(hooks));
+  if (reader) {
+    it.reader = std::move(*reader);
+  } else {
+    world_.callbacks.on_trouble(reader.error().message);
   }
 }
 
@@ -175,6 +213,7 @@ void WorkerStreams::on_file_error(One& it, const LogFile::Written& written) {
 }
 
 void WorkerStreams::on_end(One& it) {
+  if (it.stream == Stream::kStdout) relay_.reset();
   if (it.filter) it.filter->end();
   if (it.source != 0) world_.console(it.stream).end(it.source);
   it.source = 0;

@@ -11,6 +11,7 @@
 #include "supervisor/logs/job_logs.h"
 #include "supervisor/logs/line_filter.h"
 #include "supervisor/logs/routes.h"
+#include "supervisor/logs/stdin_relay.h"
 #include "supervisor/logs/stream_reader.h"
 #include "supervisor/logs/tail_ring.h"
 
@@ -20,6 +21,7 @@ namespace muster {
 struct StreamWorld {
   Loop& loop;
   const LaunchPlan& plan;
+  JobLogs::Consoles descriptors;
   ChunkPool chunks;
   std::shared_ptr<PoolGate> gate;
   std::shared_ptr<Console> out, err;                   // one and the same if both go to one place
@@ -46,7 +48,8 @@ class WorkerStreams {
   WorkerStreams(StreamWorld& world, Identity identity, const WorkerRoutes& routes);
   ~WorkerStreams();
 
-  Result<std::array<StdioSource, 2>> open();
+  // stdin, stdout and stderr of the worker.
+  Result<std::array<StdioSource, 3>> open();
   void started(int pid);
   void not_started();
   void ended(Milliseconds bound);
@@ -74,7 +77,9 @@ class WorkerStreams {
   One& one(Stream stream) { return streams_[stream == Stream::kStdout ? 0 : 1]; }
   const One& one(Stream stream) const { return streams_[stream == Stream::kStdout ? 0 : 1]; }
   Result<StdioSource> open_one(One& one);
-  Result<void> start_one(One& one, int pid);
+  Result<void> open_pipe(One& one);
+  StdioSource open_stdin();
+  void start_one(One& one, int pid);
   void on_bytes(One& one, std::string_view bytes);
   void on_file_error(One& one, const LogFile::Written& written);
   void on_end(One& one);
@@ -86,6 +91,8 @@ class WorkerStreams {
   StreamWorld& world_;
   Identity identity_;
   std::array<One, 2> streams_;
+  bool relay_wanted_ = false;  // stdin is stdout's pseudo-terminal
+  std::unique_ptr<StdinRelay> relay_;
   bool ended_ = false;
   bool drained_ = false;
   Owned<Timer> bound_;
