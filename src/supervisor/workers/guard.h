@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "loop/loop.h"
@@ -21,19 +22,23 @@ namespace muster {
 
 // The supervisor's end.
 struct GuardLink {
-  UniqueFd socket;  // carries one record per signal that the front received
+  UniqueFd socket;   // carries one record per signal that the front received
+  UniqueFd signals;  // signalfd for those that are sent to the supervisor itself
   int front_pid = 0;
 };
 
 // Forks. Returns in the supervisor only; the front stays in here and exits with the supervisor's
-// exit status. `signals` are relayed; a signal ignored at start (nohup) stays ignored. Call before
-// any thread or Loop exists.
+// exit status. `signals` are relayed, SIGUSR1 and SIGUSR2 always; a signal ignored at start (nohup)
+// stays ignored, any other keeps its default effect on the front. Call before any thread or Loop
+// exists.
 GuardLink split_off_supervisor(const std::vector<int>& signals);
 
 // Reads the link in the loop. Owned by the supervisor's main.
 class GuardChannel {
  public:
   struct Callbacks {
+    // `sender` reads "alice, scancel". A signal that somebody sent to both processes (pkill -f, a
+    // service manager that signals the whole cgroup) is told once.
     std::function<void(const event::SignalReceived&)> on_signal;
     std::function<void()> on_front_lost;  // the front was killed: end everything now
   };
@@ -44,5 +49,9 @@ class GuardChannel {
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };
+
+// The name of `uid` in a passwd file, empty if it has none. Names are looked up in the file alone:
+// the C library might ask a server over the network, and the loop would wait.
+std::string user_name(unsigned uid, std::string_view passwd);
 
 }  // namespace muster

@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/close_range.h>
+#include <linux/sched.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/ioctl.h>
@@ -22,6 +23,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace muster {
 
@@ -48,7 +50,7 @@ struct ChildPlan {
   bool controlling_terminal;
   const unsigned long* cpu_mask;
   size_t cpu_mask_bytes;
-  int cgroup_procs;
+  int cgroup;  // -1 also when the clone itself has put the child there
   const rlimit* file_limit;
   int highest_fd;  // only for kernels without close_range
   pid_t parent;
@@ -136,7 +138,10 @@ MUSTER_IN_CHILD int child_main(void* argument) {
   }
   if (syscall(SYS_setsid) < 0) child_fail(plan, Step::kSession);
   // A cgroup is a second net below the process group; without it a worker still runs.
-  if (plan->cgroup_procs >= 0) syscall(SYS_write, plan->cgroup_procs, "0", 1);
+  if (plan->cgroup >= 0) {
+    const long procs = syscall(SYS_openat, plan->cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC);
+    if (procs >= 0) syscall(SYS_write, procs, "0", 1);
+  }
   if (plan->cpu_mask != nullptr &&
       syscall(SYS_sched_setaffinity, 0, plan->cpu_mask_bytes, plan->cpu_mask) < 0) {
     child_fail(plan, Step::kAffinity);
@@ -173,11 +178,51 @@ class ChildStack {
   ChildStack& operator=(const ChildStack&) = delete;
 
   bool valid() const { return base_ != MAP_FAILED; }
+  void* base() const { return base_; }
   void* top() const { return static_cast<char*>(base_) + kStackBytes; }
 
  private:
   void* base_;
 };
+
+constexpr int kCloneFlags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD;
+
+// Puts the child into its cgroup at birth: moving it there afterwards makes the kernel wait for a
+// grace period of all CPUs, 15 ms and more for the first worker. glibc has no wrapper, and a child
+// on another stack cannot return through a function, hence the assembly. Says -1 where it cannot
+// be done; then the child moves itself.
+int clone_into_cgroup([[maybe_unused]] const ChildStack& stack, [[maybe_unused]] ChildPlan* plan,
+                      [[maybe_unused]] int* pidfd) {
+#if defined(__x86_64__) && defined(CLONE_INTO_CGROUP)
+  if (plan->cgroup < 0) return -1;
+  clone_args args{};
+  args.flags = static_cast<uint64_t>(kCloneFlags) | CLONE_INTO_CGROUP;
+  args.pidfd = reinterpret_cast<uint64_t>(pidfd);
+  args.exit_signal = SIGCHLD;
+  args.stack = reinterpret_cast<uint64_t>(stack.base());
+  args.stack_size = kStackBytes;
+  args.cgroup = static_cast<uint64_t>(plan->cgroup);
+  const int cgroup = std::exchange(plan->cgroup, -1);
+  register int (*entry)(void*) asm("r8") = child_main;
+  register void* argument asm("r9") = plan;
+  long result;
+  asm volatile(
+      "syscall\n\t"
+      "test %%rax, %%rax\n\t"
+      "jnz 1f\n\t"
+      "xor %%ebp, %%ebp\n\t"
+      "mov %%r9, %%rdi\n\t"
+      "call *%%r8\n\t"
+      "ud2\n"
+      "1:"
+      : "=a"(result)
+      : "a"(SYS_clone3), "D"(&args), "S"(sizeof args), "r"(entry), "r"(argument)
+      : "rcx", "r11", "memory", "cc");
+  if (result >= 0) return static_cast<int>(result);
+  plan->cgroup = cgroup;
+#endif
+  return -1;
+}
 
 class AllSignalsBlocked {
  public:
@@ -274,7 +319,7 @@ Result<Spawned> spawn(const SpawnSpec& spec) {
   plan.controlling_terminal = spec.controlling_terminal;
   plan.cpu_mask = mask.empty() ? nullptr : mask.data();
   plan.cpu_mask_bytes = mask.size() * sizeof(unsigned long);
-  plan.cgroup_procs = spec.cgroup_procs;
+  plan.cgroup = spec.cgroup;
   plan.file_limit = spec.file_limit > 0 ? &file_limit : nullptr;
   plan.highest_fd = highest_possible_fd();
   plan.parent = getpid();
@@ -286,8 +331,10 @@ Result<Spawned> spawn(const SpawnSpec& spec) {
   int clone_error = 0;
   {
     AllSignalsBlocked blocked;
-    pid = clone(child_main, stack.top(), CLONE_VM | CLONE_VFORK | CLONE_PIDFD | SIGCHLD, &plan,
-                &pidfd);
+    pid = clone_into_cgroup(stack, &plan, &pidfd);
+    if (pid < 0) {
+      pid = clone(child_main, stack.top(), kCloneFlags | SIGCHLD, &plan, &pidfd);
+    }
     clone_error = errno;
   }
   if (pid < 0) return errno_error(clone_error, "create a process for " + spec.executable);

@@ -33,7 +33,7 @@ struct SpawnSpec {
   std::array<StdioSource, 3> stdio;
   bool controlling_terminal = false;  // stdio[0] is a pty slave: make it the controlling terminal
   std::vector<int> cpus;              // affinity, empty = unchanged
-  int cgroup_procs = -1;              // fd of a cgroup.procs file to enter, -1 = none
+  int cgroup = -1;                    // fd of the directory of a cgroup v2 to start in, -1 = none
   int64_t file_limit = 0;             // soft RLIMIT_NOFILE, 0 = muster's own
 };
 

@@ -29,11 +29,6 @@ int send_signal(const ProcStat& found, int signal) {
   if (found.ppid == getpid()) {
     if (kill(found.pid, signal) != 0) return errno;
     if (signal != SIGKILL) kill(found.pid, SIGCONT);  // a stopped process could not act on it
-    // A chain of processes that fork and exit is faster than we can look, but a group is killed in
-    // one go. Its members are all descendants of the worker that began their session.
-    if (signal == SIGKILL && found.process_group > 1 && found.process_group != getpgrp()) {
-      kill(-found.process_group, SIGKILL);
-    }
     return 0;
   }
   UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, found.pid, 0)));
@@ -43,6 +38,14 @@ int send_signal(const ProcStat& found, int signal) {
   if (syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0) != 0) return errno;
   if (signal != SIGKILL) syscall(SYS_pidfd_send_signal, pidfd.get(), SIGCONT, nullptr, 0);
   return 0;
+}
+
+// A chain of processes that fork and end is faster than we can look, but a group is killed in one
+// go, and a child that we have not reaped, even a zombie, keeps its group's number from being used
+// again. Its members are all descendants of the worker that began their session.
+void kill_group_of(const ProcStat& found) {
+  if (found.ppid != getpid() || found.process_group <= 1) return;
+  if (found.process_group != getpgrp()) kill(-found.process_group, SIGKILL);
 }
 
 const char* signal_name(int signal) {
@@ -90,7 +93,9 @@ std::vector<Sweep::Sent> Sweep::pass(int signal, const std::set<int>& spared,
   for (int look = 0; look < kMaxLooks; ++look) {
     const size_t before = sent.size();
     for (const ProcStat& found : descendants_of(getpid(), spared)) {
-      if (is_zombie(found) || !wanted(found)) continue;
+      if (!wanted(found)) continue;
+      if (signal == SIGKILL) kill_group_of(found);
+      if (is_zombie(found)) continue;
       if (signal_once(found, signal)) sent.push_back({found.pid, signal});
     }
     if (signal != SIGKILL || sent.size() == before) break;

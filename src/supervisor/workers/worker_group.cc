@@ -7,12 +7,14 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <memory>
 #include <set>
 #include <string>
 
 #include "loop/check.h"
 #include "loop/signal.h"
 #include "loop/timer.h"
+#include "supervisor/workers/cgroup.h"
 #include "supervisor/workers/exit_watch.h"
 #include "supervisor/workers/stop_ladder.h"
 #include "supervisor/workers/sweep.h"
@@ -24,10 +26,13 @@ namespace {
 // What survives a successful job, or a worker that failed all alone, gets at most so long between
 // SIGTERM and SIGKILL: nobody asked it to save anything, and the user waits for the prompt.
 constexpr Milliseconds kUnaskedGrace{5'000};
-// What turns up late in a stop gets at least so long (or term_to_kill, if that is shorter).
+// What is left when the last worker of a stop ends gets at least so long (or term_to_kill, if that
+// is shorter).
 constexpr Milliseconds kLateGrace{2'000};
 // After SIGKILL: how often we look for processes that were started meanwhile.
 constexpr Milliseconds kRecheck{20};
+// Processes that beget others without end must not flood the events.
+constexpr int kMaxTold = 256;
 
 }  // namespace
 
@@ -69,10 +74,13 @@ struct WorkerGroup::Impl {
   bool stopping = false;  // stop() or kill_now() was called
   bool gone = false;
   bool nobody_left = false;  // no child at all, living or zombie
+  bool late_grace_given = false;
+  int leftovers_told = 0;
   StopReason reason = StopReason::kFinished;
   StopLadder ladder;
   int level = 0;  // the ladder's signal so far, for leftovers
   Sweep sweep;
+  std::unique_ptr<CgroupTree> cgroups;  // empty where there are none to be had
   std::vector<SentSignal> outbox;
 };
 
@@ -81,7 +89,9 @@ WorkerGroup::Impl::Impl(Loop& the_loop, Limits the_limits, Callbacks the_callbac
       limits(the_limits),
       callbacks(std::move(the_callbacks)),
       exits(the_loop, [this] { settle(); }),
-      child_signal(SignalWatch::start(the_loop, SIGCHLD, [this] { settle(); })) {}
+      child_signal(SignalWatch::start(the_loop, SIGCHLD, [this] { settle(); })) {
+  if (auto made = CgroupTree::make()) cgroups = std::move(*made);
+}
 
 WorkerGroup::Impl::~Impl() {
   for (const auto& [pid, rank] : living)
@@ -169,13 +179,16 @@ void WorkerGroup::Impl::tend_leftovers() {
     ladder.begin(leftover_steps(natural, std::min(limits.term_to_kill, kUnaskedGrace),
                                 limits.kill_to_giving_up),
                  now);
+    late_grace_given = true;
     run_ladder();
     return;
   }
-  const size_t before = outbox.size();
   sweep_leftovers();
-  const bool new_ones = outbox.size() > before;
-  if (new_ones && level != SIGKILL) ladder.extend(std::min(limits.term_to_kill, kLateGrace), now);
+  // Once only, or processes that beget others could put off the end for ever.
+  if (level != SIGKILL && !late_grace_given) {
+    ladder.extend(std::min(limits.term_to_kill, kLateGrace), now);
+  }
+  late_grace_given = true;
 }
 
 void WorkerGroup::Impl::run_ladder() {
@@ -198,6 +211,7 @@ void WorkerGroup::Impl::finish() {
   timer.reset();
   child_signal.reset();
   std::vector<event::LeftoverFound> found = sweep.report();
+  cgroups.reset();
   if (callbacks.on_gone) callbacks.on_gone(std::move(found));
 }
 
@@ -244,7 +258,9 @@ void WorkerGroup::Impl::sweep_leftovers() {
   }
   auto wanted = [this](const ProcStat& found) { return ours_to_sweep(found); };
   for (const Sweep::Sent& sent : sweep.pass(level, spared, wanted))
-    outbox.push_back({-1, sent.pid, sent.signal, false, reason});
+    if (++leftovers_told <= kMaxTold) outbox.push_back({-1, sent.pid, sent.signal, false, reason});
+  // Last, so that what it ends was found and told before.
+  if (level == SIGKILL && cgroups) cgroups->kill_all();
 }
 
 void WorkerGroup::Impl::stop(int signal, StopReason why) {
@@ -284,6 +300,8 @@ WorkerGroup::~WorkerGroup() = default;
 Result<int> WorkerGroup::spawn(int local_rank, SpawnSpec spec) {
   MUST(!impl_->sealed);
   if (impl_->stopping) return Error{ECANCELED, "the workers are being stopped"};
+  UniqueFd cgroup = impl_->cgroups ? impl_->cgroups->add(local_rank) : UniqueFd();
+  spec.cgroup = cgroup.get();
   auto spawned = muster::spawn(spec);
   if (!spawned) return std::move(spawned).error();
   impl_->living.emplace(spawned->pid, local_rank);

@@ -21,7 +21,8 @@ struct WorkerEnd {
   int64_t max_rss_kib = 0;
 };
 
-// A signal that the group sent to a worker, its process group or a descendant.
+// A signal that the group sent to a worker, its process group or a descendant (of the latter the
+// first 256 are told).
 struct SentSignal {
   int local_rank = 0;  // -1: a descendant that no worker owns any more
   int pid = 0;

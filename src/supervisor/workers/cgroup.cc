@@ -1,0 +1,157 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/workers/cgroup.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <vector>
+
+#include "supervisor/workers/proc_fs.h"
+
+namespace muster {
+
+namespace {
+
+constexpr std::string_view kPrefix = "muster.";
+
+std::string_view next_line(std::string_view& text) {
+  const size_t end = text.find('\n');
+  const std::string_view line = text.substr(0, end);
+  text.remove_prefix(end == std::string_view::npos ? text.size() : end + 1);
+  return line;
+}
+
+std::vector<std::string_view> split(std::string_view line) {
+  std::vector<std::string_view> fields;
+  while (!line.empty()) {
+    const size_t end = line.find(' ');
+    fields.push_back(line.substr(0, end));
+    line.remove_prefix(end == std::string_view::npos ? line.size() : end + 1);
+  }
+  return fields;
+}
+
+// mountinfo writes blanks, tabs, line ends and backslashes as \ and three octal digits.
+std::string unescape(std::string_view text) {
+  std::string plain;
+  for (size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\\' && i + 3 < text.size() && text[i + 1] >= '0' && text[i + 1] <= '3') {
+      plain += static_cast<char>((text[i + 1] - '0') * 64 + (text[i + 2] - '0') * 8 +
+                                 (text[i + 3] - '0'));
+      i += 3;
+    } else {
+      plain += text[i];
+    }
+  }
+  return plain;
+}
+
+std::optional<std::string> own_path(std::string_view cgroup) {
+  while (!cgroup.empty()) {
+    const std::string_view line = next_line(cgroup);
+    if (line.rfind("0::/", 0) == 0) return std::string(line.substr(3));
+  }
+  return std::nullopt;
+}
+
+// `path` relative to what is mounted, if it lies below that.
+std::optional<std::string> below(const std::string& root, const std::string& path) {
+  if (path.find("/..") != std::string::npos) return std::nullopt;  // outside of our namespace
+  if (root == "/") return path;
+  if (path.rfind(root, 0) != 0) return std::nullopt;
+  const std::string rest = path.substr(root.size());
+  if (!rest.empty() && rest.front() != '/') return std::nullopt;
+  return rest;
+}
+
+std::optional<std::string> base_directory() {
+  auto cgroup = read_proc_file("/proc/self/cgroup");
+  auto mountinfo = read_proc_file("/proc/self/mountinfo");
+  if (!cgroup || !mountinfo) return std::nullopt;
+  return cgroup2_directory(*cgroup, *mountinfo);
+}
+
+std::string tree_path(const std::string& base, int pid) {
+  return base + "/" + std::string(kPrefix) + std::to_string(pid);
+}
+
+void write_kill(const std::string& directory) {
+  UniqueFd fd(open((directory + "/cgroup.kill").c_str(), O_WRONLY | O_CLOEXEC));
+  if (fd) (void)!write(fd.get(), "1", 1);
+}
+
+// The cgroups in a directory; they can be removed once nothing lives in them.
+void remove_tree(const std::string& path) {
+  if (DIR* directory = opendir(path.c_str())) {
+    while (const dirent* entry = readdir(directory)) {
+      if (entry->d_type == DT_DIR && entry->d_name[0] != '.') {
+        rmdir((path + "/" + entry->d_name).c_str());
+      }
+    }
+    closedir(directory);
+  }
+  rmdir(path.c_str());
+}
+
+}  // namespace
+
+std::optional<std::string> cgroup2_directory(std::string_view cgroup, std::string_view mountinfo) {
+  const std::optional<std::string> path = own_path(cgroup);
+  if (!path) return std::nullopt;
+  while (!mountinfo.empty()) {
+    // id parent major:minor root mount-point options [optional ...] - type source options
+    const std::vector<std::string_view> fields = split(next_line(mountinfo));
+    size_t dash = 6;
+    while (dash < fields.size() && fields[dash] != "-")
+      ++dash;
+    if (dash + 1 >= fields.size() || fields[dash + 1] != "cgroup2") continue;
+    if (auto relative = below(unescape(fields[3]), *path)) {
+      std::string directory = unescape(fields[4]) + *relative;
+      while (directory.size() > 1 && directory.back() == '/')
+        directory.pop_back();
+      return directory;
+    }
+  }
+  return std::nullopt;
+}
+
+Result<std::unique_ptr<CgroupTree>> CgroupTree::make() {
+  const auto base = base_directory();
+  if (!base) return Error{ENOENT, "cgroup v2 is not mounted"};
+  const std::string path = tree_path(*base, getpid());
+  if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) {
+    return errno_error(errno, "make " + path);
+  }
+  std::unique_ptr<CgroupTree> tree(new CgroupTree(path));
+  if (access((path + "/cgroup.kill").c_str(), W_OK) != 0) {
+    return errno_error(errno, "cgroup.kill in " + path);  // before Linux 5.14
+  }
+  return tree;
+}
+
+CgroupTree::~CgroupTree() {
+  remove_tree(path_);
+}
+
+UniqueFd CgroupTree::add(int local_rank) {
+  const std::string path = path_ + "/rank_" + std::to_string(local_rank);
+  if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) return UniqueFd();
+  return UniqueFd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+}
+
+void CgroupTree::kill_all() {
+  write_kill(path_);
+}
+
+void kill_cgroups_of(int supervisor) {
+  if (auto base = base_directory()) write_kill(tree_path(*base, supervisor));
+}
+
+void remove_cgroups_of(int supervisor) {
+  if (auto base = base_directory()) remove_tree(tree_path(*base, supervisor));
+}
+
+}  // namespace muster
