@@ -24,7 +24,7 @@ def in_thread(function):
 class Store(unittest.TestCase):
     def setUp(self):
         self.store = connect()
-        self.name = self.id() + "/"  # each test has keys of its own
+        self.name = f"{os.getpid()}/{self.id()}/"  # each test has keys of its own
 
     def key(self, name):
         return self.name + name
