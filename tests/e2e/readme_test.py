@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Every command of the README, run as it is written there."""
+
+import os
+import re
+import subprocess
+
+import harness
+from harness import MusterTest
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+
+def blocks(name, kind="sh"):
+    with open(os.path.join(TOP, name)) as file:
+        return re.findall(rf"^```{kind}\n(.*?)^```$", file.read(), re.M | re.S)
+
+
+class Readme(MusterTest):
+    def test_every_command_works(self):
+        commands = blocks("README.md")
+        self.assertGreaterEqual(len(commands), 3)
+        environment = self.environment()
+        del environment["PYTHON_EXEC"]
+        for block in commands:
+            with self.subTest(block=block):
+                done = subprocess.run(
+                    ["bash", "-euo", "pipefail", "-c", block],
+                    cwd=TOP,
+                    env=environment,
+                    stdin=subprocess.DEVNULL,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                    text=True,
+                )
+                self.assertEqual(done.returncode, 0, done.stdout)
+
+    def test_every_link_leads_somewhere(self):
+        with open(os.path.join(TOP, "README.md")) as file:
+            links = re.findall(r"\]\(\s*([^):]+)\)", file.read())
+        self.assertGreater(len(links), 3)
+        for link in links:
+            self.assertTrue(os.path.exists(os.path.join(TOP, link)), link)
+
+    def test_every_path_named_exists(self):
+        with open(os.path.join(TOP, "README.md")) as file:
+            paths = re.findall(r"`((?:src|docs|tests|examples|scripts|bench)/[^` ]*)`", file.read())
+        self.assertGreater(len(paths), 8)
+        for path in paths:
+            self.assertTrue(os.path.exists(os.path.join(TOP, path)), path)
+
+
+if __name__ == "__main__":
+    harness.main()
