@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/job/gather.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "loop/pool.h"
+#include "loop/unique_fd.h"
+
+namespace muster {
+
+namespace {
+
+// An error file holds one traceback; a larger one is cut, and then said to be unreadable.
+constexpr int64_t kMaxErrorFile = 4 * 1024 * 1024;
+
+// Up to `limit` bytes of a file, from its end or its start. Nothing if it cannot be opened.
+std::optional<std::string> read_part(const std::string& path, int64_t limit, bool from_end) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  struct stat info {};
+  if (!fd || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode)) return std::nullopt;
+  int64_t size = std::min<int64_t>(info.st_size, limit);
+  std::string text(static_cast<size_t>(size), '\0');
+  int64_t offset = from_end ? info.st_size - size : 0;
+  ssize_t got = ::pread(fd.get(), text.data(), text.size(), offset);
+  text.resize(got > 0 ? static_cast<size_t>(got) : 0);
+  return text;
+}
+
+struct Item {
+  Evidence evidence;
+  std::string stdout_path;
+  std::string stderr_path;
+};
+
+void read_files(Item& item) {
+  Evidence& e = item.evidence;
+  // A stream that the worker writes to its file itself never passed through us.
+  if (e.stdout_tail.empty()) {
+    e.stdout_tail =
+        read_part(item.stdout_path, static_cast<int64_t>(kTailBytes), true).value_or("");
+  }
+  if (e.stderr_tail.empty()) {
+    e.stderr_tail =
+        read_part(item.stderr_path, static_cast<int64_t>(kTailBytes), true).value_or("");
+  }
+  e.wrote_output = e.wrote_output || !e.stdout_tail.empty() || !e.stderr_tail.empty();
+  if (e.error_file.empty()) return;
+  if (auto text = read_part(e.error_file, kMaxErrorFile, false)) {
+    e.error_file_present = true;
+    e.error_file_text = std::move(*text);
+  }
+}
+
+Item item_for(const AttemptState& attempt, int local_rank, const JobLogs& logs) {
+  Item item;
+  Evidence& e = item.evidence;
+  e.attempt = attempt.attempt;
+  e.local_rank = local_rank;
+  e.error_file = logs.error_file(local_rank);
+  e.stdout_tail = logs.tail(local_rank, Stream::kStdout);
+  e.stderr_tail = logs.tail(local_rank, Stream::kStderr);
+  item.stdout_path = logs.log_file(local_rank, Stream::kStdout);
+  item.stderr_path = logs.log_file(local_rank, Stream::kStderr);
+  return item;
+}
+
+}  // namespace
+
+void gather_evidence(Loop& loop, const AttemptState& attempt, const JobLogs& logs,
+                     const std::optional<event::SpawnFailed>& spawn_failed,
+                     std::function<void(std::vector<Evidence>)> on_gathered) {
+  auto items = std::make_shared<std::vector<Item>>();
+  if (spawn_failed) {
+    Item item = item_for(attempt, spawn_failed->local_rank, logs);
+    item.evidence.rank = spawn_failed->rank;
+    item.evidence.spawn_errno = spawn_failed->code;
+    item.evidence.spawn_message = spawn_failed->message;
+    items->push_back(std::move(item));
+  }
+  for (int local_rank : attempt.death_order) {
+    const RankState& rank = attempt.ranks[static_cast<size_t>(local_rank)];
+    if (rank.phase != RankPhase::kExited || rank.wait_status == 0) continue;
+    Item item = item_for(attempt, local_rank, logs);
+    Evidence& e = item.evidence;
+    e.rank = rank.rank;
+    e.pid = rank.pid;
+    e.wait_status = rank.wait_status;
+    e.stopped_for = rank.stopped_for;
+    e.stop_signal = rank.stop_signal;
+    e.wrote_output = rank.wrote_stdout || rank.wrote_stderr;
+    items->push_back(std::move(item));
+  }
+  run_in_pool(
+      loop,
+      [items] {
+        for (Item& item : *items)
+          read_files(item);
+      },
+      [items, on_gathered = std::move(on_gathered)] {
+        std::vector<Evidence> evidence;
+        for (Item& item : *items)
+          evidence.push_back(std::move(item.evidence));
+        on_gathered(std::move(evidence));
+      });
+}
+
+}  // namespace muster

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <vector>
+
+#include "loop/loop.h"
+#include "supervisor/diagnosis/diagnose.h"
+#include "supervisor/job/state.h"
+#include "supervisor/logs/job_logs.h"
+
+namespace muster {
+
+// Collects what is known about every worker of an attempt that did not end well, in the order of
+// their deaths, and hands it over in the loop. Files (error files, the ends of redirected logs) are
+// read in the pool: they may lie on a file system that stalls.
+void gather_evidence(Loop& loop, const AttemptState& attempt, const JobLogs& logs,
+                     const std::optional<event::SpawnFailed>& spawn_failed,
+                     std::function<void(std::vector<Evidence>)> on_gathered);
+
+}  // namespace muster

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reads the command line, resolves it against this machine, splits into front and supervisor, and
+// runs the job. Everything else is library.
+
+#include <malloc.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "supervisor/cli/dry_run.h"
+#include "supervisor/cli/machine.h"
+#include "supervisor/cli/parse.h"
+#include "supervisor/job/stop_signals.h"
+#include "supervisor/supervise.h"
+#include "supervisor/workers/guard.h"
+
+namespace muster {
+
+namespace {
+
+Environment own_environment() {
+  Environment environment;
+  for (char** entry = environ; *entry != nullptr; ++entry)
+    environment.emplace_back(*entry);
+  return environment;
+}
+
+// Signals that the front passes on: those that stop the job, and USR1/USR2, which go to the
+// workers.
+std::vector<int> relayed_signals(const Options& options) {
+  std::vector<int> signals = signal_numbers(options.signals_to_handle);
+  for (int forwarded : {SIGUSR1, SIGUSR2}) {
+    if (std::find(signals.begin(), signals.end(), forwarded) == signals.end()) {
+      signals.push_back(forwarded);
+    }
+  }
+  return signals;
+}
+
+int run(std::vector<std::string> command) {
+  Launch launch;
+  const Environment environment = own_environment();
+  Parsed parsed = parse(command, environment);
+  if (auto* early = std::get_if<EarlyExit>(&parsed)) {
+    std::fputs(early->out.c_str(), stdout);
+    std::fputs(early->err.c_str(), stderr);
+    return early->code;
+  }
+  Result<LaunchPlan> plan = make_plan(std::get<Options>(parsed), this_machine(), environment);
+  if (!plan) {
+    std::fprintf(stderr, "%s\n", plan.error().message.c_str());
+    return plan.error().code;
+  }
+  launch.plan = std::move(*plan);
+  launch.command = std::move(command);
+  if (launch.plan.options.dry_run) {
+    std::fputs(dry_run_text(launch.plan).c_str(), stdout);
+    return 0;
+  }
+  GuardLink link = split_off_supervisor(relayed_signals(launch.plan.options));
+  // Two pool threads may hang in a console that takes nothing; the log files need some of their
+  // own. The threads start with the first use, and each costs an arena unless told otherwise.
+  ::setenv("UV_THREADPOOL_SIZE", "8", 0);
+  ::mallopt(M_ARENA_MAX, 2);
+  return supervise(launch, std::move(link));
+}
+
+}  // namespace
+
+}  // namespace muster
+
+int main(int argc, char** argv) {
+  return muster::run(std::vector<std::string>(argv, argv + argc));
+}
