@@ -127,12 +127,6 @@ void Run::observe() {
   recorder_.observe([this](const JobState& state, const Event& event) {
     if (auto line = live_line(state, event)) logs_->say("muster: " + *line);
   });
-  if (launch_.plan.options.event_log_handler == "console") {
-    recorder_.observe([this](const JobState& state, const Event& event) {
-      for (const std::string& line : torchelastic_events(state, event))
-        logs_->say(line);
-    });
-  }
 }
 
 void Run::announce() {
@@ -144,6 +138,13 @@ void Run::announce() {
   }
   for (const std::string& note : plan.notes)
     logs_->say("muster: " + note);
+  const size_t count = plan.workers.size();
+  std::string line = "muster: run " + plan.run_id + " · 1 node · " + std::to_string(count) +
+                     (count == 1 ? " worker" : " workers");
+  if (!plan.nproc_why.empty()) line += " (" + plan.nproc_why + ")";
+  if (!logs_->run_dir().empty()) line += " · logs " + logs_->run_dir();
+  logs_->say(line);
+
   event::JobStarted started;
   started.run_id = plan.run_id;
   started.host = plan.host;
