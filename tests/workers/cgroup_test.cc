@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -74,6 +75,26 @@ TEST_CASE_FIXTURE(WorkersTest, "each worker is in a cgroup of its own, and none 
   group->kill_now(StopReason::kSignal);
   REQUIRE(run_until_gone());
   CHECK_FALSE(std::filesystem::exists(tree));
+}
+
+TEST_CASE_FIXTURE(WorkersTest, "a worker starts even in a cgroup that was killed before") {
+  if (!writable()) return;
+  auto tree = CgroupTree::make();
+  REQUIRE(tree.has_value());
+  const UniqueFd cgroup = (*tree)->add(0);
+  REQUIRE(cgroup);
+  (*tree)->kill_all();
+  SpawnSpec spec = helper_spec(mark, "ignore_term");
+  spec.cgroup = cgroup.get();
+  auto spawned = spawn(spec);
+  REQUIRE(spawned.has_value());
+  CHECK(waitpid(spawned->pid, nullptr, WNOHANG) == 0);
+  CHECK(parse_pid_list(*read_proc_file(tree_directory() + "/rank_0/cgroup.procs")) ==
+        std::vector<int>{spawned->pid});
+  (*tree)->kill_all();
+  int status = 0;
+  CHECK(waitpid(spawned->pid, &status, 0) == spawned->pid);
+  CHECK(WTERMSIG(status) == SIGKILL);
 }
 
 TEST_CASE_FIXTURE(WorkersTest, "who runs from the group and the session dies with the cgroup") {

@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "loop/signal.h"
 #include "supervisor/workers/proc_fs.h"
 #include "workers/workers_test.h"
 
@@ -19,8 +18,6 @@ namespace {
 // A guarded_job under way. It must not be our descendant's descendant once its front is killed, so
 // the tests look for its mark, not for children.
 struct GuardTest : WorkersTest {
-  // Turns the loop at each death, so that what waits for one looks again.
-  Owned<SignalWatch> child_signal = SignalWatch::start(loop, SIGCHLD, [] {});
   std::unique_ptr<Reader> out, err;
   int front = 0;
   int supervisor = 0;

@@ -1,8 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <fstream>
+#include <string>
 
 #include "supervisor/workers/proc_fs.h"
 #include "workers/workers_test.h"
@@ -12,6 +16,22 @@ namespace muster {
 namespace {
 
 constexpr Milliseconds kNever{600'000};
+
+// A cgroup of the v1 freezer, where this machine has it.
+struct Freezer {
+  std::string path = "/sys/fs/cgroup/freezer/muster_test." + std::to_string(getpid());
+  Freezer() { mkdir(path.c_str(), 0755); }
+  ~Freezer() {
+    thaw();
+    rmdir(path.c_str());
+  }
+  bool usable() const { return access((path + "/freezer.state").c_str(), W_OK) == 0; }
+  void freeze(int pid) {
+    std::ofstream(path + "/cgroup.procs") << pid;
+    std::ofstream(path + "/freezer.state") << "FROZEN";
+  }
+  void thaw() { std::ofstream(path + "/freezer.state") << "THAWED"; }
+};
 
 }  // namespace
 
@@ -113,6 +133,44 @@ TEST_CASE_FIXTURE(WorkersTest, "orphans are reaped while the workers run") {
   CHECK(group->running() == 1);
   group->kill_now(StopReason::kSignal);
   REQUIRE(run_until_gone());
+}
+
+TEST_CASE_FIXTURE(WorkersTest, "what is stuck in the kernel is named, and the group gives up") {
+  // A frozen process is as deaf to SIGKILL as one that waits for a dead disk.
+  Freezer freezer;
+  if (!freezer.usable()) {
+    MESSAGE("skipped: no writable freezer cgroup (v1)");
+    return;
+  }
+  make_group({Milliseconds(20), Milliseconds(100), Milliseconds(0)});
+  const int stuck = start_ready(0, "ignore_term");
+  start_ready(1, "leave_behind", {"d", "stay"});
+  freezer.freeze(stuck);
+  REQUIRE(run_until([&] { return read_proc_stat(stuck)->state == 'D'; }, Milliseconds(5'000)));
+  group->seal();
+  group->stop(SIGTERM, StopReason::kSignal);
+  REQUIRE(run_until_gone());
+  CHECK(end_of(0) == nullptr);
+  CHECK(end_of(1) != nullptr);
+  ends.clear();
+  REQUIRE(!found.empty());
+  CHECK(found[0].pid == stuck);
+  CHECK(found[0].command == "ignore_term");
+  CHECK(found[0].state == "D");
+  CHECK_FALSE(found[0].ended);
+  CHECK(found[0].wait_channel != "");
+  CHECK(found[0].fate == "stuck in the kernel, where SIGKILL does not reach it");
+  CHECK(marked_processes(mark) == std::vector<int>{stuck});
+
+  // The next attempt is none the worse for it.
+  gone = false;
+  make_group();
+  start(0, "exit_with", {"4"});
+  freezer.thaw();
+  group->seal();
+  REQUIRE(run_until_gone());
+  REQUIRE(end_of(0) != nullptr);
+  CHECK(WEXITSTATUS(end_of(0)->wait_status) == 4);
 }
 
 TEST_CASE_FIXTURE(WorkersTest, "a chain of processes that fork and end is caught") {

@@ -4,11 +4,13 @@
 #include <doctest/doctest.h>
 #include <errno.h>
 #include <signal.h>
+#include <sys/ptrace.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 
+#include "supervisor/workers/proc_fs.h"
 #include "workers/workers_test.h"
 
 namespace muster {
@@ -189,6 +191,35 @@ TEST_CASE_FIXTURE(WorkersTest, "the job may drop the group inside its last callb
   group->seal();
   CHECK(run_until_gone());
   CHECK(group == nullptr);
+}
+
+TEST_CASE_FIXTURE(WorkersTest, "a worker that dies under a tracer is reaped when that lets go") {
+  make_group({kNever, kNever, kNever});
+  const int worker = start_ready(0, "ignore_term");
+  group->seal();
+  Reader traced(loop);
+  const pid_t tracer = fork();
+  if (tracer == 0) {
+    const bool attached = ptrace(PTRACE_SEIZE, worker, nullptr, nullptr) == 0;
+    (void)!write(traced.writer(), attached ? "yes" : "no", attached ? 3 : 2);
+    for (;;)
+      pause();
+  }
+  REQUIRE(run_until([&] { return !traced.text().empty(); }));
+  REQUIRE(traced.text() == "yes");
+  kill(worker, SIGKILL);
+  REQUIRE(run_until([&] {
+    auto stat = read_proc_stat(worker);
+    return stat.has_value() && stat->state == 'Z';
+  }));
+  bool turned = false;
+  loop.post([&] { turned = true; });
+  REQUIRE(run_until([&] { return turned; }));
+  CHECK(ends.empty());
+  kill(tracer, SIGKILL);
+  REQUIRE(run_until_gone());
+  REQUIRE(ends.size() == 1);
+  CHECK(WTERMSIG(ends[0].wait_status) == SIGKILL);
 }
 
 TEST_CASE_FIXTURE(WorkersTest, "a program that is missing is an error and the others go on") {

@@ -12,6 +12,7 @@
 
 #include <cstdlib>
 
+#include "loop/timer.h"
 #include "supervisor/workers/proc_fs.h"
 
 namespace muster {
@@ -84,6 +85,11 @@ WorkersTest::~WorkersTest() {
   CHECK(waitpid(-1, nullptr, WNOHANG) == -1);
   while (waitpid(-1, nullptr, 0) > 0) {
   }
+}
+
+bool WorkersTest::run_until(const std::function<bool()>& done, Milliseconds deadline) {
+  Owned<Timer> tick = Timer::repeat(loop, Milliseconds(10), [] {});
+  return LoopTest::run_until(done, deadline);
 }
 
 void WorkersTest::make_group(WorkerGroup::Limits limits) {

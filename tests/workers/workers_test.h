@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -45,6 +46,9 @@ class Reader {
 struct WorkersTest : LoopTest {
   WorkersTest();
   ~WorkersTest();
+
+  // Also looks again now and then, for what no event of this loop tells.
+  bool run_until(const std::function<bool()>& done, Milliseconds deadline = Milliseconds(20'000));
 
   void make_group(WorkerGroup::Limits limits = {});
   // Starts a helper as the worker of `local_rank`.

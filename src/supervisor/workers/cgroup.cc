@@ -96,6 +96,21 @@ void remove_tree(const std::string& path) {
   rmdir(path.c_str());
 }
 
+// What is left of processes that were killed together with their front, or had to leave something
+// stuck. Whatever still lives in one keeps it from being removed.
+void remove_stale_trees(const std::string& base) {
+  DIR* directory = opendir(base.c_str());
+  if (directory == nullptr) return;
+  while (const dirent* entry = readdir(directory)) {
+    const std::string_view name = entry->d_name;
+    if (entry->d_type != DT_DIR || name.rfind(kPrefix, 0) != 0) continue;
+    const std::vector<int> owner = parse_pid_list(name.substr(kPrefix.size()));
+    if (owner.size() != 1) continue;
+    if (owner[0] == getpid() || !read_proc_stat(owner[0])) remove_tree(tree_path(base, owner[0]));
+  }
+  closedir(directory);
+}
+
 }  // namespace
 
 std::optional<std::string> cgroup2_directory(std::string_view cgroup, std::string_view mountinfo) {
@@ -122,6 +137,7 @@ Result<std::unique_ptr<CgroupTree>> CgroupTree::make() {
   const auto base = base_directory();
   if (!base) return Error{ENOENT, "cgroup v2 is not mounted"};
   const std::string path = tree_path(*base, getpid());
+  remove_stale_trees(*base);
   if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) {
     return errno_error(errno, "make " + path);
   }
@@ -138,7 +154,8 @@ CgroupTree::~CgroupTree() {
 
 UniqueFd CgroupTree::add(int local_rank) {
   const std::string path = path_ + "/rank_" + std::to_string(local_rank);
-  if (mkdir(path.c_str(), 0755) != 0 && errno != EEXIST) return UniqueFd();
+  // Never one that is there already: something of an earlier attempt is stuck in it.
+  if (mkdir(path.c_str(), 0755) != 0) return UniqueFd();
   return UniqueFd(open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
 }
 

@@ -16,6 +16,19 @@ namespace {
 
 constexpr size_t kBatch = 64;
 
+// False while a debugger still holds the dead process.
+bool wait_for(int pid, ExitWatch::Death& death) {
+  rusage usage{};
+  int waited;
+  do {
+    waited = wait4(pid, &death.wait_status, WNOHANG, &usage);
+  } while (waited < 0 && errno == EINTR);
+  MUST(waited >= 0);
+  death.pid = pid;
+  death.max_rss_kib = usage.ru_maxrss;
+  return waited == pid;
+}
+
 }  // namespace
 
 ExitWatch::ExitWatch(Loop& loop, std::function<void()> on_deaths)
@@ -29,33 +42,27 @@ ExitWatch::ExitWatch(Loop& loop, std::function<void()> on_deaths)
 
 void ExitWatch::add(int pid, UniqueFd pidfd) {
   epoll_event event{};
-  // Edge-triggered, so that epoll never puts one back behind the others.
-  event.events = EPOLLIN | EPOLLET;
+  // Once, so that epoll never puts one back behind the others, nor tells of a traced one again.
+  event.events = EPOLLIN | EPOLLONESHOT;
   event.data.fd = pid;
   MUST(epoll_ctl(epoll_.get(), EPOLL_CTL_ADD, pidfd.get(), &event) == 0);
   pidfds_.emplace(pid, std::move(pidfd));
 }
 
 std::vector<ExitWatch::Death> ExitWatch::reap() {
-  std::vector<Death> deaths;
   std::array<epoll_event, kBatch> events;
-  for (;;) {
-    int count = epoll_wait(epoll_.get(), events.data(), kBatch, 0);
-    if (count <= 0) break;
-    for (int i = 0; i < count; ++i) {
-      Death death;
-      death.pid = events[static_cast<size_t>(i)].data.fd;
-      rusage usage{};
-      int waited;
-      do {
-        waited = wait4(death.pid, &death.wait_status, WNOHANG, &usage);
-      } while (waited < 0 && errno == EINTR);
-      MUST(waited == death.pid);  // a readable pidfd is a process that can be waited for
-      death.max_rss_kib = usage.ru_maxrss;
-      pidfds_.erase(death.pid);
-      deaths.push_back(death);
-    }
+  for (int count; (count = epoll_wait(epoll_.get(), events.data(), kBatch, 0)) > 0;) {
+    for (int i = 0; i < count; ++i)
+      dead_.push_back(events[static_cast<size_t>(i)].data.fd);
   }
+  std::vector<Death> deaths;
+  std::erase_if(dead_, [&](int pid) {
+    Death death;
+    if (!wait_for(pid, death)) return false;
+    pidfds_.erase(pid);
+    deaths.push_back(death);
+    return true;
+  });
   return deaths;
 }
 

@@ -33,11 +33,14 @@ class ExitWatch {
   void add(int pid, UniqueFd pidfd);
 
   // Reaps those that are dead, the first death first. Their pids are free for reuse from here on.
+  // One that is traced (strace, gdb) can only be reaped when its tracer lets go of it: then SIGCHLD
+  // comes, and this is to be asked again.
   std::vector<Death> reap();
 
  private:
   UniqueFd epoll_;
   std::map<int, UniqueFd> pidfds_;  // by pid
+  std::vector<int> dead_;           // pids in the order of death, until they can be reaped
   Owned<FdWatch> watch_;            // goes before the descriptor that it watches
 };
 

@@ -41,7 +41,7 @@ struct ChildStdio {
   const char* path;
 };
 
-// What the child reads, and the two answers that it writes.
+// What the child reads, and the answers that it writes.
 struct ChildPlan {
   const char* executable;
   char* const* argv;
@@ -55,6 +55,7 @@ struct ChildPlan {
   int highest_fd;  // only for kernels without close_range
   pid_t parent;
 
+  volatile bool entered;
   volatile Step failed_step;
   volatile int failed_stdio;
   volatile int error;
@@ -128,6 +129,7 @@ MUSTER_IN_CHILD void child_close_others(ChildPlan* plan) {
 
 MUSTER_IN_CHILD int child_main(void* argument) {
   auto* plan = static_cast<ChildPlan*>(argument);
+  plan->entered = true;
   child_reset_signals(plan);
   // The signal is sent when our parent thread dies. If it died before this call, nobody sends it:
   // then we already have another parent.
@@ -185,6 +187,11 @@ class ChildStack {
   void* base_;
 };
 
+void reap(int pid) {
+  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+  }
+}
+
 constexpr int kCloneFlags = CLONE_VM | CLONE_VFORK | CLONE_PIDFD;
 
 // Puts the child into its cgroup at birth: moving it there afterwards makes the kernel wait for a
@@ -218,8 +225,15 @@ int clone_into_cgroup([[maybe_unused]] const ChildStack& stack, [[maybe_unused]]
       : "=a"(result)
       : "a"(SYS_clone3), "D"(&args), "S"(sizeof args), "r"(entry), "r"(argument)
       : "rcx", "r11", "memory", "cc");
-  if (result >= 0) return static_cast<int>(result);
+  if (result > 0 && plan->entered) return static_cast<int>(result);
   plan->cgroup = cgroup;
+  // Where cgroup.kill counts its uses (Linux 6.18 does), a child that is born from a cgroup where
+  // it was used into one where it was not is taken for one that escaped, and dies before its first
+  // instruction.
+  if (result > 0) {
+    close(*pidfd);
+    reap(static_cast<int>(result));
+  }
 #endif
   return -1;
 }
@@ -340,8 +354,7 @@ Result<Spawned> spawn(const SpawnSpec& spec) {
   if (pid < 0) return errno_error(clone_error, "create a process for " + spec.executable);
   Spawned spawned{pid, UniqueFd(pidfd)};
   if (plan.failed_step == Step::kNone) return spawned;
-  while (waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
-  }
+  reap(pid);
   return child_error(spec, plan);
 }
 
