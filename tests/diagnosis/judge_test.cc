@@ -37,6 +37,7 @@ TEST_CASE("the first death in the loop's order is the root cause, not the lowest
   REQUIRE(verdict);
   CHECK(verdict->root.rank == 1);
   CHECK(verdict->root.exit_code == 3);
+  CHECK(verdict->root_index == 1);
   CHECK(verdict->others.empty());
   CHECK(verdict->victims == std::vector<size_t>{2});
 }

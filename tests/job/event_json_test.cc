@@ -3,9 +3,13 @@
 
 #include <doctest/doctest.h>
 
+#include <fstream>
+#include <nlohmann/json.hpp>
 #include <set>
+#include <sstream>
 
 #include "job/job_story.h"
+#include "supervisor/diagnosis/diagnose.h"
 
 namespace muster {
 
@@ -34,6 +38,27 @@ TEST_CASE("the format of a line is stable") {
         R"({"seq":3,"time":"2026-11-29T12:00:01.500000Z","mono_us":1500000,)"
         R"("event":"worker_exited","attempt":0,"rank":0,"local_rank":0,"pid":1000,)"
         R"("wait_status":768,"max_rss_kib":5000,"exit_code":3,"signal":0})");
+}
+
+TEST_CASE("docs/events.md names every event, each of its keys and every kind of failure") {
+  std::stringstream text;
+  text << std::ifstream(MUSTER_SOURCE_DIR "/docs/events.md").rdbuf();
+  auto documented = [&](std::string_view name) {
+    return text.str().find("`" + std::string(name) + "`") != std::string::npos;
+  };
+  for (const Event& event : eventful_story().events) {
+    CHECK(documented(event_name(event.body)));
+    nlohmann::json json = nlohmann::json::parse(event_to_json(event));
+    for (const auto& [key, value] : json.items()) {
+      const std::string& name = key;  // Clang 14 cannot capture a structured binding
+      CAPTURE(name);
+      CHECK(documented(name));
+    }
+  }
+  for (std::string_view kind : failure_kinds()) {
+    CAPTURE(kind);
+    CHECK(documented(kind));
+  }
 }
 
 TEST_CASE("bytes that are no UTF-8 are replaced") {

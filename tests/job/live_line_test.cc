@@ -35,10 +35,16 @@ TEST_CASE("those that obey our stop are silent, those that do not are named") {
   CHECK(live(story) == "(silent)");
 }
 
+TEST_CASE("the start says what runs and where its logs are") {
+  JobStory story;
+  CHECK(live(story.start(2)) == "run 4f1c · 1 node · 2 workers · logs /runs/4f1c");
+  JobStory without_logs;
+  CHECK(live(without_logs.start(1, 0, "")) == "run 4f1c · 1 node · 1 worker");
+}
+
 TEST_CASE("an ordinary life is silent") {
   JobStory story;
   story.start(2);
-  CHECK(live(story) == "(silent)");
   story.start_attempt(2);
   CHECK(live(story) == "(silent)");
   story.exits(0, 0);
@@ -80,9 +86,9 @@ TEST_CASE("a job of which a part has finished is said, but not before some time"
   story.start(4).start_attempt(4).after_ms(1000);
   CHECK_FALSE(uneven_end_line(story.state, story.now_us));
   story.exits(0, 0).exits(1, 0).exits(2, 0);
-  CHECK_FALSE(uneven_end_line(story.state, story.now_us + kUnevenEndUs - 1));
+  CHECK_FALSE(uneven_end_line(story.state, story.now_us + kUnevenEndUs / 2));
   CHECK(uneven_end_line(story.state, story.now_us + kUnevenEndUs).value_or("") ==
-        "ranks 0-2 finished, rank 3 still running after 10 s");
+        "ranks 0-2 finished, rank 3 still running after 5.0 s");
   story.exits(3, 0);
   CHECK_FALSE(uneven_end_line(story.state, story.now_us + kUnevenEndUs));
 }

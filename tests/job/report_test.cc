@@ -153,6 +153,18 @@ TEST_CASE("what is still running is the last line") {
       "  still running: pid 77 dd of=/nfs/x in state D (nfs_wait_bit): does not die\n"));
 }
 
+TEST_CASE("a culprit that hangs and cannot be ended is told with the time it ran") {
+  JobStory story;
+  story.start(1).start_attempt(1).after_ms(5000).stops(0, SIGKILL);
+  event::FailureFound found = story.failure(0, "stuck in uninterruptible sleep for 2 s");
+  found.kind = "hung";
+  story.say(found).say(
+      event::LeftoverFound{1000, "dd", "D", "nfs_wait", false, "cannot be killed"});
+  std::string text = report(story.ends(Outcome::kFailed, 1));
+  CHECK(text.starts_with("muster: rank 0 (local 0) on node-a failed after 00:00:05 · stuck in"));
+  CHECK(has(text, "2026-11-29T12:00:05.000Z"));
+}
+
 TEST_CASE("a failure without a culprit still says what is known") {
   JobStory story;
   story.start(1).start_attempt(1).say(event::Trouble{"guard", "the front was killed"});
@@ -182,7 +194,7 @@ TEST_CASE("the report never has more than 25 lines and gives the excerpt what is
   for (int i = 0; i < 50; ++i)
     story.say(event::Trouble{"store", "trouble\nwith newline"});
   for (int i = 0; i < 50; ++i) {
-    story.say(event::LeftoverFound{i, std::string(500, 'c'), "D", "w", false, "does not die"});
+    story.say(event::LeftoverFound{i + 1, std::string(500, 'c'), "D", "w", false, "does not die"});
   }
   story.ends(Outcome::kFailed, 1);
   std::vector<std::string> lines = final_report(story.state, kPaths);
@@ -195,7 +207,7 @@ TEST_CASE("the report never has more than 25 lines and gives the excerpt what is
   CHECK(has(text, "Traceback (most recent call last):"));
   CHECK(has(text, "lines left out"));
   CHECK(has(text, "and ranks 4-299"));
-  CHECK(has(text, "still running: pid 0 ccc"));
+  CHECK(has(text, "still running: pid 1 ccc"));
 }
 
 TEST_CASE("a cut traceback keeps its header and its end and counts what is missing") {

@@ -49,6 +49,7 @@ struct Verdict {
   event::FailureFound root;                 // the first death that was no success and not ours
   std::vector<event::FailureFound> others;  // later ones before our first stop signal: independent
   std::vector<size_t> victims;              // indices into the evidence
+  size_t root_index = 0;                    // the root's
 };
 
 // nullopt: nobody failed by itself (all ended with 0, or only because we stopped them).

@@ -21,7 +21,7 @@ std::optional<Verdict> judge(std::span<const Evidence> in_order_of_death) {
     if (verdict) {
       verdict->others.push_back(diagnose(evidence));
     } else {
-      verdict = Verdict{diagnose(evidence), {}, {}};
+      verdict = Verdict{diagnose(evidence), {}, {}, i};
     }
   }
   if (verdict) verdict->victims = std::move(victims);

@@ -15,6 +15,9 @@ namespace {
 
 constexpr size_t kMaxLine = 200;
 
+// A loop's timer may fire this much before the clock of the events says so.
+constexpr int64_t kTimerSlackUs = 100'000;
+
 int count_running(const AttemptState& attempt) {
   return static_cast<int>(
       std::count_if(attempt.ranks.begin(), attempt.ranks.end(),
@@ -46,6 +49,14 @@ struct LiveLine {
   template <typename E>
   Line operator()(const E&) const {
     return std::nullopt;
+  }
+
+  Line operator()(const event::JobStarted& e) const {
+    std::string line = "run " + clean_line(e.run_id) + " · 1 node · " +
+                       std::to_string(e.local_world_size) +
+                       (e.local_world_size == 1 ? " worker" : " workers");
+    if (!e.log_dir.empty()) line += " · logs " + clean_line(e.log_dir);
+    return line;
   }
 
   Line operator()(const event::WorkerExited& e) const {
@@ -109,7 +120,9 @@ struct LiveLine {
 
 std::optional<std::string> live_line(const JobState& after, const Event& event) {
   std::optional<std::string> line = std::visit(LiveLine{after}, event.body);
-  if (line) line = cut_line(*line, kMaxLine);
+  // The first line ends in a path, which is of no use when cut.
+  bool path = std::holds_alternative<event::JobStarted>(event.body);
+  if (line && !path) line = cut_line(*line, kMaxLine);
   return line;
 }
 
@@ -125,7 +138,9 @@ std::optional<std::string> uneven_end_line(const JobState& state, int64_t now_us
     finished.push_back(rank.rank);
     latest = std::max(latest, rank.ended_us);
   }
-  if (finished.empty() || running.empty() || now_us - latest < kUnevenEndUs) return std::nullopt;
+  if (finished.empty() || running.empty() || now_us - latest < kUnevenEndUs - kTimerSlackUs) {
+    return std::nullopt;
+  }
   return cut_line(rank_ranges(finished) + " finished, " + rank_ranges(running) +
                       " still running after " + short_duration(now_us - latest),
                   kMaxLine);

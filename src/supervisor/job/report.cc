@@ -40,13 +40,18 @@ const RankState* find_rank(const AttemptState& attempt, int rank) {
   return found == attempt.ranks.end() ? nullptr : &*found;
 }
 
+// When it failed: its death, or for one that is still there the end of what is known.
+int64_t end_of(const JobState& state, const RankState& rank) {
+  return rank.phase == RankPhase::kRunning ? state.last_us : rank.ended_us;
+}
+
 std::string failure_headline(const JobState& state, const event::FailureFound& root,
                              const RankState* rank) {
   std::string text = "rank " + std::to_string(root.rank) + " (local " +
                      std::to_string(root.local_rank) + ") on " + valid_utf8(state.job.host);
   if (root.pid == 0) return text + " could not be started · " + root.message;
   text += " failed";
-  if (rank) text += " after " + clock_text(rank->ended_us - rank->started_us);
+  if (rank) text += " after " + clock_text(end_of(state, *rank) - rank->started_us);
   return text + " · " + root.message;
 }
 
@@ -94,7 +99,7 @@ void add_root(Lines& lines, const JobState& state, const AttemptState& attempt) 
   if (root.pid != 0) text += " pid " + std::to_string(root.pid);
   text += " attempt " + std::to_string(root.attempt);
   if (rank) {
-    text += " " + utc_text(state.started + std::chrono::microseconds(rank->ended_us), 3);
+    text += " " + utc_text(state.started + std::chrono::microseconds(end_of(state, *rank)), 3);
   }
   text += " · " + root.kind;
   if (state.end && state.end->outcome == Outcome::kStopped) text += ": " + root.message;
@@ -231,7 +236,8 @@ std::string leftovers_line(const JobState& state) {
   std::string left, ended;
   size_t count_left = 0, count_ended = 0;
   for (const event::LeftoverFound& leftover : state.leftovers) {
-    std::string name = "pid " + std::to_string(leftover.pid) + " " + clean_line(leftover.command);
+    std::string name = clean_line(leftover.command);
+    if (leftover.pid != 0) name = "pid " + std::to_string(leftover.pid) + " " + name;
     if (leftover.ended) {
       if (++count_ended <= kMaxListed) ended += (ended.empty() ? "" : ", ") + cut_line(name, 40);
       continue;

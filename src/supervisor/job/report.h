@@ -29,7 +29,7 @@ std::optional<std::string> live_line(const JobState& after, const Event& event);
 // "ranks 0-2 finished, rank 3 still running for 12 s": for a job of which a part ended with 0 while
 // the rest runs on. To be asked some time after an exit with 0 that left others running, once for
 // each such exit that was the latest. nullopt while it does not apply.
-inline constexpr int64_t kUnevenEndUs = 10'000'000;
+inline constexpr int64_t kUnevenEndUs = 5'000'000;
 std::optional<std::string> uneven_end_line(const JobState& state, int64_t now_us);
 
 // "nothing left running", or what is and why: the last line of every job that had something left.
