@@ -269,6 +269,20 @@ TEST_CASE_FIXTURE(JobLogsTest, "filters collect matching lines of teed streams w
   CHECK(read_file(attempt + "/filtered_stderr.log").empty());
 }
 
+TEST_CASE_FIXTURE(JobLogsTest,
+                  "each attempt has its own filter files, and the old ones are complete") {
+  plan.options.tee = "1";
+  plan.options.duplicate_stdout_filters = {"x"};
+  begin(1);
+  start(0, "echo x1");
+  end(0);
+  std::string before = logs->run_dir() + "/attempt_0/filtered_stdout.log";
+  begin(1, 1);
+  finish();
+  CHECK(read_file(before) == "[default0]:x1\n");
+  CHECK(read_file(logs->run_dir() + "/attempt_1/filtered_stdout.log").empty());
+}
+
 TEST_CASE_FIXTURE(JobLogsTest, "a stdin rank inherits stdin and the others read nothing") {
   write_file(dir.path + "/in", "input\n");
   in.reset(open((dir.path + "/in").c_str(), O_RDONLY | O_CLOEXEC));

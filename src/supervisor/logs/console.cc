@@ -194,11 +194,15 @@ void Console::put_progress(Source& source, std::string_view state) {
   }
   source.state = state;
   source.undrawn = true;
-  if (now >= source.next_draw) {
+  if (now >= draw_time(source)) {
     draw(source);
   } else {
-    schedule(source.next_draw);
+    schedule(draw_time(source));
   }
+}
+
+Clock::time_point Console::draw_time(const Source& source) const {
+  return output_.terminal() ? std::max(source.next_draw, next_row_) : source.next_draw;
 }
 
 // Shows the state of a line that is being redrawn.
@@ -212,15 +216,8 @@ void Console::draw(Source& source) {
   ByteBuffer& out = output_.buffer();
   if (output_.terminal()) {
     source.next_draw = now + kProgressInterval;
-    if (open_ == source.id) {  // began as an ordinary line
-      out.append(kEraseRow);
-      open_ = 0;
-    }
-    start_line();
-    erased_ = 0;
-    if (source.state.empty()) return;
-    out.append(clip_to_columns(text, output_.columns() - 1));
-    drawn_ = source.id;
+    next_row_ = now + kRowInterval;
+    draw_in_row(source, text);
   } else if (settings_.ranks == 1) {
     source.next_draw = now + kProgressInterval;
     if (open_ == source.id) {
@@ -237,6 +234,18 @@ void Console::draw(Source& source) {
     out.append(text);
     out.append("\n");
   }
+}
+
+void Console::draw_in_row(Source& source, std::string_view text) {
+  if (open_ == source.id) {  // began as an ordinary line
+    output_.buffer().append(kEraseRow);
+    open_ = 0;
+  }
+  start_line();
+  erased_ = 0;
+  if (source.state.empty()) return;
+  output_.buffer().append(clip_to_columns(text, output_.columns() - 1));
+  drawn_ = source.id;
 }
 
 // Puts back the progress that had to be erased for the lines before.
@@ -331,24 +340,37 @@ void Console::on_tick() {
     fold_->advance(now, emit_folded());
     if (!fold_->empty()) schedule(fold_->deadline());
   }
-  for (auto& [id, source] : sources_) {
-    if (source.splitter.holding()) {
-      if (source.hold_until <= now) {
-        Source& released = source;
-        source.splitter.release(
-            [&](Kind kind, std::string_view text) { on_piece(released, kind, text); });
-      } else {
-        schedule(source.hold_until);
-      }
-    }
-    if (!source.undrawn) continue;
-    if (source.next_draw <= now) {
-      draw(source);
-    } else {
-      schedule(source.next_draw);
-    }
-  }
+  release_due(now);
+  draw_due(now);
   flush();
+}
+
+// Shows the beginnings that have waited for kHold.
+void Console::release_due(Clock::time_point now) {
+  for (auto& [id, each] : sources_) {
+    Source& source = each;
+    if (!source.splitter.holding()) continue;
+    if (source.hold_until > now) {
+      schedule(source.hold_until);
+      continue;
+    }
+    source.splitter.release(
+        [&](Kind kind, std::string_view text) { on_piece(source, kind, text); });
+  }
+}
+
+// The row that the ranks share goes to the one that has waited longest.
+void Console::draw_due(Clock::time_point now) {
+  Source* first = nullptr;
+  for (auto& [id, source] : sources_) {
+    if (source.undrawn && (first == nullptr || source.next_draw < first->next_draw))
+      first = &source;
+  }
+  if (first == nullptr) return;
+  if (now >= draw_time(*first)) draw(*first);
+  for (auto& [id, source] : sources_) {
+    if (source.undrawn) schedule(std::max(draw_time(source), now));
+  }
 }
 
 std::string_view clip_to_columns(std::string_view text, int columns) {

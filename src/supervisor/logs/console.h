@@ -28,6 +28,7 @@ class Console {
  public:
   static constexpr Milliseconds kHold{200};
   static constexpr Milliseconds kProgressInterval{200};
+  static constexpr Milliseconds kRowInterval{100};  // for the row that all ranks share
   static constexpr Milliseconds kProgressLines{30'000};
 
   using SourceId = int;  // never reused
@@ -77,6 +78,10 @@ class Console {
   void put_folded(const std::set<int>& ranks, std::string_view line);
   void put_progress(Source& source, std::string_view state);
   void draw(Source& source);
+  void draw_in_row(Source& source, std::string_view text);
+  Clock::time_point draw_time(const Source& source) const;
+  void draw_due(Clock::time_point now);
+  void release_due(Clock::time_point now);
   void redraw();
   void start_line();
   bool continues_in_place(const Source& source) const;
@@ -97,8 +102,9 @@ class Console {
   ConsoleOutput output_;
   std::map<SourceId, Source> sources_;
   SourceId last_id_ = 0;
-  SourceId open_ = 0;    // whose unfinished line ends the console, 0 if none
-  SourceId drawn_ = 0;   // whose progress stands in the terminal's last row
+  SourceId open_ = 0;   // whose unfinished line ends the console, 0 if none
+  SourceId drawn_ = 0;  // whose progress stands in the terminal's last row
+  Clock::time_point next_row_;
   SourceId erased_ = 0;  // whose progress was erased for the lines being written
   std::unique_ptr<Fold> fold_;
   bool skipping_ = false;

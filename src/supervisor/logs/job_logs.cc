@@ -86,6 +86,7 @@ class JobLogsImpl final : public JobLogs {
   StreamWorld world_;
   std::string attempt_dir_;  // empty without files
   std::vector<std::unique_ptr<WorkerStreams>> workers_;
+  std::vector<std::unique_ptr<FilterFile>> old_filters_;  // what they hold still goes to the disk
 
   Milliseconds patience_{0};
   uint64_t progress_seen_ = 0;
@@ -125,8 +126,9 @@ void JobLogsImpl::drop_workers() {
 
 Result<void> JobLogsImpl::begin_attempt(int attempt) {
   drop_workers();
-  world_.out_filter.reset();
-  world_.err_filter.reset();
+  for (auto* filter : {&world_.out_filter, &world_.err_filter}) {
+    if (*filter) old_filters_.push_back(std::move(*filter));
+  }
   if (!folder_.path.empty()) {
     attempt_dir_ = folder_.path + "/attempt_" + std::to_string(attempt);
     if (mkdir(attempt_dir_.c_str(), 0777) != 0) {
@@ -195,6 +197,9 @@ void JobLogsImpl::on_patience_over() {
 }
 
 bool JobLogsImpl::flushed() const {
+  for (const auto& filter : old_filters_) {
+    if (!filter->idle()) return false;
+  }
   for (const FilterFile* filter : {world_.out_filter.get(), world_.err_filter.get()}) {
     if (filter != nullptr && !filter->idle()) return false;
   }
