@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Nothing survives, whatever is killed at whatever moment of a job's life."""
+
+import contextlib
+import os
+import random
+import signal
+import time
+
+import harness
+from harness import MusterTest
+
+HELPERS = os.path.join(os.environ.get("MUSTER_BUILD", ""), "tests", "helpers")
+ROUNDS = int(os.environ.get("MUSTER_LEFTOVER_ROUNDS", "50"))
+CGROUPS = ("/sys/fs/cgroup", "/sys/fs/cgroup/unified")
+
+
+def helper(name):
+    return os.path.join(HELPERS, name)
+
+
+def own_cgroup():
+    """The folder of this process's cgroup v2, or None."""
+    for line in harness.read("/proc/self/cgroup").decode().splitlines():
+        if line.startswith("0::/"):
+            for root in CGROUPS:
+                path = os.path.join(root, line[4:])
+                if os.path.exists(os.path.join(path, "cgroup.kill" if line[4:] else "cgroup.procs")):
+                    return path
+    return None
+
+
+class Leftovers(MusterTest):
+    def setUp(self):
+        super().setUp()
+        self.seed = int(os.environ.get("MUSTER_SEED", random.randrange(1 << 32)))
+        self.random = random.Random(self.seed)
+        self.muster_was_killed = True
+        self.supervisors = set()  # those that were seen; other jobs may run on this machine
+
+    def nap(self, most):
+        time.sleep(self.random.uniform(0, most))
+
+    def supervisor(self, run):
+        """The pid of the other half, once there is one; None when the front has ended."""
+        harness.wait_until(
+            lambda: harness.children(run.pid) or run.process.poll() is not None, "it has forked"
+        )
+        found = harness.children(run.pid)
+        self.supervisors.update(found)
+        return found[0] if found else None
+
+    def kill(self, run, target):
+        self.supervisors.update(harness.children(run.pid))
+        if target == "front":
+            run.signal(signal.SIGKILL)
+        elif target == "group":
+            os.killpg(run.pid, signal.SIGKILL)
+        elif (pid := self.supervisor(run)) is not None:
+            with contextlib.suppress(ProcessLookupError):  # the job had just ended
+                os.kill(pid, signal.SIGKILL)
+        run.wait()
+
+    def all_gone(self, what):
+        try:
+            harness.wait_until(lambda: not harness.marked_processes(self.mark), what, 15)
+        except AssertionError:
+            self.fail(f"{what}, seed {self.seed}: left {harness.marked_processes(self.mark)}")
+        for pid in harness.children(os.getpid()):
+            os.waitpid(pid, 0)
+        if (folder := own_cgroup()) is not None:
+            ours = {f"muster.{pid}" for pid in self.supervisors}
+            harness.wait_until(lambda: not ours & set(os.listdir(folder)), f"{what}: no cgroup")
+
+    def start_job(self, phase):
+        options = ["--nproc-per-node", 6, "--shutdown-timeout", "1", "--no-python"]
+        worker = [helper("leave_behind"), self.random.choice(["-", "i", "d", "di"]), "stay"]
+        if phase == "restart":
+            options = ["--max-restarts", 1000] + options
+            worker[-1] = "3"
+        elif phase == "end":
+            worker[-1] = "0"
+        run = self.start(*options, *worker, start_new_session=True)
+        if phase == "stop":
+            harness.wait_until(lambda: run.out.count("ready") == 6, "all six run")
+            run.signal(signal.SIGTERM)
+        elif phase != "start":
+            harness.wait_until(lambda: run.out.count("ready") >= 6, "all six run")
+        return run
+
+    def test_kill_9_at_any_moment(self):
+        for number in range(ROUNDS):
+            phase = self.random.choice(["start", "start", "run", "stop", "restart", "end"])
+            target = self.random.choice(["front", "group", "supervisor"])
+            run = self.start_job(phase)
+            self.nap(0.25 if phase == "start" else 0.05)
+            self.kill(run, target)
+            self.all_gone(f"round {number}: {target} killed in {phase}")
+
+    def test_sigterm_while_sixty_workers_start(self):
+        for number in range(ROUNDS // 5):
+            run = self.start(
+                "--nproc-per-node", 60, "--no-python", helper("leave_behind"), "d", "stay"
+            )
+            self.nap(0.4)
+            self.supervisors.update(harness.children(run.pid))
+            run.signal(signal.SIGTERM)
+            run.wait()
+            self.assertEqual(run.code, 143, f"round {number}, seed {self.seed}\n{run.err}")
+            self.assertEqual(harness.marked_processes(self.mark), [], f"round {number}")
+            self.all_gone(f"round {number}: SIGTERM in the start")
+
+    def test_two_interrupts_at_any_moment(self):
+        for number in range(ROUNDS // 5):
+            run = self.start(
+                "--nproc-per-node", 8, "--no-python", helper("leave_behind"), "di", "stay"
+            )
+            harness.wait_until(lambda: run.out.count("ready") >= 1, "one runs")
+            self.nap(0.05)
+            run.signal(signal.SIGINT)
+            self.nap(0.05)
+            run.signal(signal.SIGINT)
+            began = time.monotonic()
+            run.wait()
+            self.assertEqual(run.code, 130, f"round {number}, seed {self.seed}\n{run.err}")
+            self.assertLess(time.monotonic() - began, 10)
+            self.assertEqual(harness.marked_processes(self.mark), [], f"round {number}")
+
+
+if __name__ == "__main__":
+    harness.main()
