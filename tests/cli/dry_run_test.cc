@@ -31,6 +31,7 @@ TEST_CASE_FIXTURE(PlanFixture, "a dry run shows command, environment, CPUs and l
   CHECK(has(text, "cpus     not bound\n"));
   CHECK(has(text, "cpus     0-2,5 (a reason)\n"));
   CHECK(has(text, "L/a_b_XXXXXXXX/attempt_0/1/stderr.log\n"));
+  CHECK(has(text, "TORCHELASTIC_ERROR_FILE=L/a_b_XXXXXXXX/attempt_0/0/error.json\n"));
   CHECK(has(text, "note: OMP_NUM_THREADS=1"));
 }
 

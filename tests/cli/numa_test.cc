@@ -12,20 +12,22 @@ namespace {
 // last-level cache for every four cores, and two GPUs a node.
 struct NumaFixture : PlanFixture {
   static constexpr int kCores = 32;
+  TempTree sys{TempTree::fast_base()};
   NumaFacts facts;
 
   NumaFixture() {
     for (int cpu = 0; cpu < 2 * kCores; ++cpu)
       add_cpu(cpu);
     for (int node = 0; node < 4; ++node) {
-      tree.file("sys/devices/system/node/node" + std::to_string(node) + "/cpulist",
-                block(8 * node, 8) + "\n");
+      sys.file("devices/system/node/node" + std::to_string(node) + "/cpulist",
+               block(8 * node, 8) + "\n");
     }
-    tree.file("sys/devices/system/node/possible", "0-3\n");
+    sys.file("devices/system/node/possible", "0-3\n");
     for (int gpu = 0; gpu < 8; ++gpu) {
       add_gpu("0000:1" + std::to_string(gpu) + ":00.0", gpu / 2);
     }
-    facts.sys_root = tree.path("sys");
+    facts.sys_root = sys.root();
+    machine.sys_root = sys.root();
     for (int cpu = 0; cpu < 2 * kCores; ++cpu)
       facts.allowed.push_back(cpu);
   }
@@ -40,15 +42,15 @@ struct NumaFixture : PlanFixture {
 
   void add_cpu(int cpu) const {
     int core = cpu % kCores;
-    std::string base = "sys/devices/system/cpu/cpu" + std::to_string(cpu);
+    std::string base = "devices/system/cpu/cpu" + std::to_string(cpu);
     std::string siblings = std::to_string(core) + "," + std::to_string(core + kCores) + "\n";
-    tree.file(base + "/topology/physical_package_id", std::to_string(core / 16) + "\n");
-    tree.file(base + "/topology/thread_siblings_list", siblings);
+    sys.file(base + "/topology/physical_package_id", std::to_string(core / 16) + "\n");
+    sys.file(base + "/topology/thread_siblings_list", siblings);
     auto cache = [&](int index, int level, const char* type, const std::string& shared) {
       std::string where = base + "/cache/index" + std::to_string(index);
-      tree.file(where + "/level", std::to_string(level) + "\n");
-      tree.file(where + "/type", std::string(type) + "\n");
-      tree.file(where + "/shared_cpu_list", shared + "\n");
+      sys.file(where + "/level", std::to_string(level) + "\n");
+      sys.file(where + "/type", std::string(type) + "\n");
+      sys.file(where + "/shared_cpu_list", shared + "\n");
     };
     cache(0, 1, "Data", siblings);
     cache(1, 1, "Instruction", siblings);
@@ -58,7 +60,7 @@ struct NumaFixture : PlanFixture {
   }
 
   void add_gpu(const std::string& address, int node) {
-    tree.file("sys/bus/pci/devices/" + address + "/numa_node", std::to_string(node) + "\n");
+    sys.file("bus/pci/devices/" + address + "/numa_node", std::to_string(node) + "\n");
     facts.device_address.push_back(address);
   }
 
@@ -91,8 +93,8 @@ TEST_CASE_FIXTURE(NumaFixture, "socket: every node of the device's package") {
 }
 
 TEST_CASE_FIXTURE(NumaFixture, "socket: fails if a possible node has no CPU of ours, as torchrun") {
-  tree.file("sys/devices/system/node/possible", "0-4\n");
-  tree.file("sys/devices/system/node/node4/cpulist", "\n");
+  sys.file("devices/system/node/possible", "0-4\n");
+  sys.file("devices/system/node/node4/cpulist", "\n");
   CHECK(has(bound(NumaMode::kSocket, 0), "none of the CPUs of NUMA node 4"));
 }
 
@@ -131,13 +133,13 @@ TEST_CASE_FIXTURE(NumaFixture, "core-complex: the largest group comes first") {
 }
 
 TEST_CASE_FIXTURE(NumaFixture, "a node that the firmware does not name is node 0") {
-  tree.file("sys/bus/pci/devices/0000:17:00.0/numa_node", "-1\n");
+  sys.file("bus/pci/devices/0000:17:00.0/numa_node", "-1\n");
   CHECK(bound(NumaMode::kNode, 7) == "0-7,32-39");
 }
 
 TEST_CASE_FIXTURE(NumaFixture, "what is missing is named") {
   CHECK(has(bound(NumaMode::kNode, 8), "there is no device for local rank 8; 8 visible"));
-  std::filesystem::remove(tree.path("sys/bus/pci/devices/0000:11:00.0/numa_node"));
+  std::filesystem::remove(sys.path("bus/pci/devices/0000:11:00.0/numa_node"));
   CHECK(has(bound(NumaMode::kNode, 1), "0000:11:00.0/numa_node cannot be read"));
   facts.device_address[2] = "";
   CHECK(has(bound(NumaMode::kNode, 2), "the PCI address of device 2 is not known"));

@@ -89,6 +89,7 @@ TEST_CASE("an unknown option is quoted with the nearest valid one") {
   mentions(error_of({"--max-restart-s=2", "w.sh"}),
            "--max-restart-s (did you mean --max-restarts?)");
   mentions(error_of({"--standalnoe", "w.sh"}), "did you mean --standalone?");
+  mentions(error_of({"--use-env", "w.sh"}), "--use-env belongs to");
   mentions(error_of({"-x", "w.sh"}), "unrecognized arguments: -x");
   CHECK(error_of({"--zzzzzzzz", "w.sh"}).find("did you mean") == std::string::npos);
 }

@@ -204,7 +204,7 @@ TEST_CASE_FIXTURE(PlanFixture, "options that change nothing are named, one line 
   warns({"--restart-always"}, "--restart-always has no effect");
   warns({"--duplicate-stdout-filters", "a"}, "--duplicate-stdout-filters has no effect");
   warns({"--log-dir", "/dev/null", "-r", "3"}, "--redirects has no effect");
-  warns({"--event-log-handler", "console"}, "--event-log-handler has no effect");
+  warns({"--event-log-handler", "dynamic_rendezvous"}, "--event-log-handler has no effect");
   warns({"--tee", "9:3"}, "--tee names rank 9, but the ranks end at 0");
   warns({"--ranks-filter", "0-3"}, "--ranks-filter names rank 3");
   warns({"--stdin-rank", "1"}, "--stdin-rank names rank 1");

@@ -3,7 +3,6 @@
 
 #include "supervisor/cli/machine.h"
 #include "supervisor/cli/store_place.h"
-#include "supervisor/cli/stream_map.h"
 
 namespace muster {
 namespace {
@@ -11,13 +10,13 @@ namespace {
 constexpr std::string_view kPlain =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+@%";
 
-std::string log_lines(const LaunchPlan& plan, const WorkerPlan& worker) {
-  const Options& options = plan.options;
-  if (options.log_dir == "/dev/null") return "  logs     none (--log-dir /dev/null)\n";
-  std::string base = options.log_dir.empty() ? "(default folder)" : options.log_dir;
-  std::string folder = base + "/" + folder_name_for(plan.run_id) + "_XXXXXXXX/attempt_0/" +
-                       std::to_string(worker.local_rank) + "/";
-  return "  logs     " + folder + "stdout.log\n           " + folder + "stderr.log\n";
+// Where the worker's files will be, apart from the characters that make the folder unique; empty
+// without logs.
+std::string log_folder(const LaunchPlan& plan, const WorkerPlan& worker) {
+  const std::string& log_dir = plan.options.log_dir;
+  if (log_dir == "/dev/null") return {};
+  return (log_dir.empty() ? "<default folder>" : log_dir) + "/" + folder_name_for(plan.run_id) +
+         "_XXXXXXXX/attempt_0/" + std::to_string(worker.local_rank) + "/";
 }
 
 std::string worker_text(const LaunchPlan& plan, const WorkerPlan& worker) {
@@ -31,8 +30,8 @@ std::string worker_text(const LaunchPlan& plan, const WorkerPlan& worker) {
   std::string port = plan.master_port == 0 ? "<free port>" : std::to_string(plan.master_port);
   added.push_back("MASTER_PORT=" + port);
   added.emplace_back("TORCHELASTIC_RESTART_COUNT=0");
-  added.emplace_back("TORCHELASTIC_ERROR_FILE=" +
-                     std::string(plan.options.log_dir == "/dev/null" ? "" : "<logs>/error.json"));
+  std::string folder = log_folder(plan, worker);
+  added.emplace_back("TORCHELASTIC_ERROR_FILE=" + (folder.empty() ? "" : folder + "error.json"));
   const char* label = "  adds     ";
   for (const std::string& line : added) {
     size_t equals = line.find('=');
@@ -43,7 +42,8 @@ std::string worker_text(const LaunchPlan& plan, const WorkerPlan& worker) {
          (worker.cpus.empty() ? std::string("not bound")
                               : format_cpu_list(worker.cpus) + " (" + worker.cpus_why + ")") +
          "\n";
-  return out + log_lines(plan, worker);
+  if (folder.empty()) return out + "  logs     none (--log-dir /dev/null)\n";
+  return out + "  logs     " + folder + "stdout.log\n           " + folder + "stderr.log\n";
 }
 
 }  // namespace

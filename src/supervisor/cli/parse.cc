@@ -29,6 +29,11 @@ std::string quoted(std::string_view text) {
 }
 
 std::string unknown_message(const std::string& text) {
+  if (text == "--use-env" || text == "--use_env") {
+    return text +
+           " belongs to the deprecated torch.distributed.launch; here LOCAL_RANK is always " +
+           "in the environment: leave the option out";
+  }
   std::vector<std::string> names;
   for (const OptionSpec& spec : option_table())
     names.emplace_back(spec.name);

@@ -124,9 +124,8 @@ void warn_logs(const Options& options, int workers, Warnings& warnings) {
   if (!options.log_dir.empty()) {
     warnings.no_effect({"keep_runs"}, "only the default folder is cleared of old runs");
   }
-  if (options.event_log_handler != "null") {
-    warnings.no_effect({"event_log_handler"},
-                       "events are always in events.jsonl in the run's folder");
+  if (options.event_log_handler == "dynamic_rendezvous") {
+    warnings.no_effect({"event_log_handler"}, "one node has no rendezvous to log");
   }
   if (options.console == ConsoleMode::kRaw || options.console == ConsoleMode::kNone) {
     warnings.no_effect({"fold"}, "--console shows no lines to fold");

@@ -27,7 +27,8 @@ Meeting meeting_of(const Options& options) {
 
 Result<void> refuse_several_nodes(const Options& options, Meeting meeting) {
   if (options.max_nodes > 1) {
-    return Error{kUsage, "muster: --nnodes with more than one node: " + std::string(kNotYet)};
+    return Error{kUsage, "muster: --nnodes " + std::to_string(options.min_nodes) + ":" +
+                             std::to_string(options.max_nodes) + ": " + kNotYet};
   }
   if (meeting != Meeting::kStandalone && options.rdzv_backend.starts_with("etcd")) {
     return Error{kUsage, "muster: --rdzv-backend " + options.rdzv_backend + ": " + kNotYet};

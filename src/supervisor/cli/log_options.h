@@ -1,0 +1,14 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <vector>
+
+#include "supervisor/cli/option_table.h"
+
+namespace muster {
+
+// The part of the option table about logs and the console, in two halves.
+std::vector<OptionSpec> stream_options();
+std::vector<OptionSpec> console_options();
+
+}  // namespace muster

@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The option grammar: each line of the input is a word of the command line, or, if it begins with a
+// known kind of variable, part of the environment. Whatever it says, the answer is either options
+// that keep their promises or a text to print.
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "loop/check.h"
+#include "supervisor/cli/parse.h"
+#include "supervisor/cli/plan_warnings.h"
+#include "supervisor/cli/store_place.h"
+#include "supervisor/cli/stream_map.h"
+#include "supervisor/cli/values.h"
+
+namespace muster {
+namespace {
+
+bool is_variable(const std::string& line) {
+  return (line.starts_with("PET_") || line.starts_with("TORCH")) &&
+         line.find('=') != std::string::npos;
+}
+
+void check_options(const Options& options) {
+  MUST(!options.script.empty());
+  MUST(options.min_nodes >= 1 && options.min_nodes <= options.max_nodes);
+  MUST(options.max_restarts >= 0);
+  MUST(options.shutdown_timeout.count() >= 0);
+  MUST(parse_stream_map(options.redirects));
+  MUST(parse_stream_map(options.tee));
+  MUST(parse_rank_filter(options.ranks_filter));
+  MUST(!options.rdzv_id.empty());
+  Result<StorePlace> place = choose_store_place(options);
+  if (!place) {
+    MUST(place.error().code == 2 && !place.error().message.empty());
+    return;
+  }
+  MUST(place->port >= 0 && place->port <= 65535);
+  MUST(folder_name_for(place->run_id).find('/') == std::string::npos);
+  for (const std::string& line : options_without_effect(options, place->meeting, 2)) {
+    MUST(!line.empty());
+  }
+}
+
+void check_exit(const EarlyExit& exit) {
+  MUST(exit.code == 0 || exit.code == 2);
+  MUST((exit.code == 0) == exit.err.empty());
+  MUST((exit.code == 0) == !exit.out.empty());
+}
+
+}  // namespace
+}  // namespace muster
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  std::vector<std::string> argv = {"muster"};
+  muster::Environment environment;
+  std::string text(reinterpret_cast<const char*>(data), size);
+  for (std::string& line : muster::split(text, '\n')) {
+    (muster::is_variable(line) ? environment : argv).push_back(std::move(line));
+  }
+  muster::Parsed parsed = muster::parse(argv, environment);
+  if (auto* options = std::get_if<muster::Options>(&parsed)) {
+    muster::check_options(*options);
+  } else {
+    muster::check_exit(std::get<muster::EarlyExit>(parsed));
+  }
+  return 0;
+}
