@@ -56,7 +56,7 @@ int run(std::vector<std::string> command) {
   }
   Result<LaunchPlan> plan = make_plan(std::get<Options>(parsed), this_machine(), environment);
   if (!plan) {
-    std::fprintf(stderr, "%s\n", plan.error().message.c_str());
+    std::fputs(plan.error().message.c_str(), stderr);
     return plan.error().code;
   }
   launch.plan = std::move(*plan);

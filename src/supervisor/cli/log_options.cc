@@ -77,7 +77,8 @@ std::vector<OptionSpec> stream_options() {
        .only_choices = true,
        .completes = Completes::kChoices,
        .set = s::text<&Options::event_log_handler>,
-       .help = "console writes torchrun's event lines to stderr. Every event is in events.jsonl in the run's folder anyway."},
+       .help = "console writes torchrun's event lines to stderr. Every event is in events.jsonl in "
+               "the run's folder anyway."},
       {.name = "summary",
        .value_name = "FILE",
        .group = kLogs,
