@@ -57,6 +57,7 @@ int run(std::vector<std::string> command) {
   Result<LaunchPlan> plan = make_plan(std::get<Options>(parsed), this_machine(), environment);
   if (!plan) {
     std::fputs(plan.error().message.c_str(), stderr);
+    write_launch_error(environment, plan.error().message);
     return plan.error().code;
   }
   launch.plan = std::move(*plan);

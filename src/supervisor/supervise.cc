@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/supervise.h"
 
+#include <chrono>
 #include <cstdio>
 #include <memory>
 #include <utility>
@@ -11,8 +12,10 @@
 #include "supervisor/job/closing.h"
 #include "supervisor/job/event_log.h"
 #include "supervisor/job/job.h"
+#include "supervisor/job/own_error_file.h"
 #include "supervisor/job/recorder.h"
 #include "supervisor/job/report.h"
+#include "supervisor/job/torchelastic_events.h"
 #include "supervisor/job/watchdogs.h"
 #include "supervisor/logs/job_logs.h"
 
@@ -22,6 +25,11 @@ namespace {
 
 // How long the end of the run waits for a console that takes nothing.
 constexpr Milliseconds kConsolePatience{5'000};
+
+// The error file that a launcher above us asked for, "" if there is none.
+std::string own_error_file_path(const Environment& environment) {
+  return lookup(environment, "TORCHELASTIC_ERROR_FILE").value_or("");
+}
 
 // The parts of one run, in the order in which they depend on each other.
 class Run {
@@ -41,6 +49,7 @@ class Run {
     Result<void> built = build();
     if (!built) {
       std::fprintf(stderr, "muster: %s\n", built.error().message.c_str());
+      write_launch_error(launch_.plan.inherited, built.error().message);
       return kExitNotStarted;
     }
     announce();
@@ -127,6 +136,14 @@ void Run::observe() {
   recorder_.observe([this](const JobState& state, const Event& event) {
     if (auto line = live_line(state, event)) logs_->say("muster: " + *line);
   });
+  const Options& options = launch_.plan.options;
+  if (options.event_log_handler == "console") {
+    TorchelasticFacts facts{options.role, options.rdzv_backend};
+    recorder_.observe([this, facts](const JobState& state, const Event& event) {
+      for (const std::string& line : torchelastic_events(state, event, facts))
+        logs_->say(line);
+    });
+  }
 }
 
 void Run::announce() {
@@ -138,13 +155,6 @@ void Run::announce() {
   }
   for (const std::string& note : plan.notes)
     logs_->say("muster: " + note);
-  const size_t count = plan.workers.size();
-  std::string line = "muster: run " + plan.run_id + " · 1 node · " + std::to_string(count) +
-                     (count == 1 ? " worker" : " workers");
-  if (!plan.nproc_why.empty()) line += " (" + plan.nproc_why + ")";
-  if (!logs_->run_dir().empty()) line += " · logs " + logs_->run_dir();
-  logs_->say(line);
-
   event::JobStarted started;
   started.run_id = plan.run_id;
   started.host = plan.host;
@@ -172,6 +182,11 @@ void Run::on_job_end(int exit_code) {
   if (!logs_->run_dir().empty()) files.push_back({logs_->run_dir() + "/summary.json", summary});
   const std::string& wanted = launch_.plan.options.summary_file;
   if (!wanted.empty()) files.push_back({wanted, summary});
+  const std::string error_file = own_error_file_path(launch_.plan.inherited);
+  if (!error_file.empty()) {
+    auto text = own_error_file(state, job_->root_error_file(), std::chrono::system_clock::now());
+    if (text) files.push_back({error_file, *text});
+  }
   write_closing_files(loop_, std::move(files), [this](const std::vector<std::string>& troubles) {
     for (const std::string& trouble : troubles)
       logs_->say("muster: " + trouble);
@@ -190,6 +205,14 @@ void Run::flush_and_stop() {
 }
 
 }  // namespace
+
+void write_launch_error(const Environment& environment, const std::string& message) {
+  const std::string path = own_error_file_path(environment);
+  if (path.empty()) return;
+  Result<void> written =
+      write_whole_file(path, own_error_message(message, std::chrono::system_clock::now()));
+  if (!written) std::fprintf(stderr, "muster: %s\n", written.error().message.c_str());
+}
 
 int supervise(const Launch& launch, GuardLink link) {
   Run run(launch, std::move(link));

@@ -19,4 +19,8 @@ struct Launch {
 // been said by then: live lines, the report, summary.json, the launcher's own error file.
 int supervise(const Launch& launch, GuardLink link);
 
+// For a job that cannot start: writes `message` to the TORCHELASTIC_ERROR_FILE of muster's own
+// environment, if there is one. Blocks.
+void write_launch_error(const Environment& environment, const std::string& message);
+
 }  // namespace muster

@@ -43,6 +43,13 @@ int pick_free_port() {
   return ntohs(address.sin_port);
 }
 
+std::string error_file_of(const std::vector<Evidence>& evidence, const event::FailureFound& root) {
+  for (const Evidence& e : evidence) {
+    if (e.local_rank == root.local_rank) return e.error_file_text;
+  }
+  return "";
+}
+
 }  // namespace
 
 Job::Job(Parts parts, std::function<void(int)> on_end)
@@ -269,7 +276,10 @@ void Job::judge_attempt() {
   MUST(attempt != nullptr);
   gather_evidence(parts_.loop, *attempt, parts_.logs, spawn_failed_,
                   [this, alive = alive_](const std::vector<Evidence>& evidence) {
-                    if (*alive) conclude(judge(evidence));
+                    if (!*alive) return;
+                    auto verdict = judge(evidence);
+                    root_error_file_ = verdict ? error_file_of(evidence, verdict->root) : "";
+                    conclude(std::move(verdict));
                   });
 }
 

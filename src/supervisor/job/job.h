@@ -60,6 +60,9 @@ class Job {
   void on_first_output(int local_rank, Stream stream);
   void on_drained(int local_rank);
 
+  // What the root cause of the last failed attempt left in its error file, "" if nothing.
+  const std::string& root_error_file() const { return root_error_file_; }
+
  private:
   enum class Stage { kIdle, kRunning, kStopping, kSettling, kJudging, kEnded };
 
@@ -91,9 +94,10 @@ class Job {
   std::optional<event::FailureFound> stuck_;  // a worker that hangs in the kernel, found alive
   std::optional<event::SpawnFailed> spawn_failed_;
   std::set<int> undrained_;  // local ranks whose streams have not reached their end
-  int stop_signal_ = 0;      // the first signal that asked the job to stop
-  int late_signal_ = 0;      // one that came when no worker was left: only a restart heeds it
-  int interrupts_ = 0;       // SIGINTs so far
+  std::string root_error_file_;
+  int stop_signal_ = 0;  // the first signal that asked the job to stop
+  int late_signal_ = 0;  // one that came when no worker was left: only a restart heeds it
+  int interrupts_ = 0;   // SIGINTs so far
   bool front_lost_ = false;
   bool no_attempt_ = false;       // the folders of an attempt could not be made
   bool stuck_leftovers_ = false;  // something could not be ended

@@ -20,4 +20,7 @@ namespace muster {
 std::optional<std::string> own_error_file(const JobState& state, const std::string& root_error_file,
                                           std::chrono::system_clock::time_point now);
 
+// The same for a job that never started: one message of muster's own.
+std::string own_error_message(std::string message, std::chrono::system_clock::time_point now);
+
 }  // namespace muster
