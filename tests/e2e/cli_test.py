@@ -22,7 +22,7 @@ class CommandLine(ConformanceTest):
         self.assertEqual(self.env_of(1)["WORLD_SIZE"], "2")
 
     def test_python_scripts_go_through_python(self):
-        text = "import os, sys; print(sys.executable, sys.flags.unbuffered, sys.argv[1:])"
+        text = "import os, sys; print(sys.executable, int(sys.stdout.write_through), sys.argv[1:])"
         script = self.script(text, "s.py")
         os.chmod(script, 0o644)
         run = self.muster(script, "a")

@@ -63,7 +63,6 @@ Result<void> Planner::count() {
   plan_.workers.resize(static_cast<size_t>(count->count));
   plan_.nproc_why = count->why;
   std::string workers = std::to_string(count->count) + (count->count == 1 ? " worker" : " workers");
-  if (!count->why.empty()) plan_.notes.push_back(workers + ": " + count->why);
   const Options& options = plan_.options;
   if (options.gpus && plan_.workers.size() > options.gpus->size()) {
     plan_.warnings.push_back(workers + " share " + std::to_string(options.gpus->size()) +
