@@ -5,7 +5,6 @@
 
 #include <malloc.h>
 #include <signal.h>
-#include <stdlib.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -67,9 +66,7 @@ int run(std::vector<std::string> command) {
     return 0;
   }
   GuardLink link = split_off_supervisor(relayed_signals(launch.plan.options));
-  // Two pool threads may hang in a console that takes nothing; the log files need some of their
-  // own. The threads start with the first use, and each costs an arena unless told otherwise.
-  ::setenv("UV_THREADPOOL_SIZE", "8", 0);
+  // The pool's threads share two arenas: what they allocate is small, what arenas keep is not.
   ::mallopt(M_ARENA_MAX, 2);
   return supervise(launch, std::move(link));
 }

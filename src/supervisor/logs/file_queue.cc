@@ -68,6 +68,9 @@ void FileQueue::finish(std::function<void()> on_finished) {
 
 void FileQueue::next() {
   if (writing_ || (waiting_.empty() && !on_finished_)) return;
+  // Nothing of ours is in the pool now, so the file may be asked. A silent worker's end costs no
+  // thread anything.
+  if (waiting_.empty() && file_->finished()) return std::exchange(on_finished_, nullptr)();
   writing_ = true;
   std::weak_ptr<FileQueue*> weak = self_;
   if (waiting_.empty()) {

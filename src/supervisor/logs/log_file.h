@@ -33,6 +33,7 @@ class LogFile {
 
   // Ends a cut that is under way.
   void finish();
+  bool finished() const { return !cutting_; }
 
   const std::string& path() const { return path_; }
 
