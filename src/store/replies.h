@@ -28,12 +28,16 @@ class Replies {
 
   void put_string(std::string_view text) {
     append_int<uint64_t>(buffer_, text.size());
-    if (buffer_.size() + text.size() < kFlushAt) {
-      buffer_.append(text);
+    put_bytes(text);
+  }
+
+  void put_bytes(std::string_view bytes) {
+    if (buffer_.size() + bytes.size() < kFlushAt) {
+      buffer_.append(bytes);
       return;
     }
     flush();
-    send(text);
+    send(bytes);
   }
 
   void flush() {

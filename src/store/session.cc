@@ -34,7 +34,8 @@ class Session::Change {
     }
   }
 
-  void tell() {
+  // Among the session's own replies if the session watches too.
+  void tell(Replies& replies, ClientId own) {
     if (watchers_ == nullptr) return;
     const std::string* after = state_.table.find(key_);
     KeyEvent event = !after     ? KeyEvent::kDeleted
@@ -42,8 +43,13 @@ class Session::Change {
                                 : KeyEvent::kCreated;
     const std::string bytes =
         encode_key_event(event, key_, before_, after ? std::string_view(*after) : "");
-    for (ClientId watcher : *watchers_)
-      state_.outbox.send(watcher, bytes);
+    for (ClientId watcher : *watchers_) {
+      if (watcher == own) {
+        replies.put_bytes(bytes);
+      } else {
+        state_.outbox.send(watcher, bytes);
+      }
+    }
   }
 
  private:
@@ -208,7 +214,7 @@ void Session::wake(std::string_view key, Replies& replies) {
 bool Session::set(std::string_view key, std::string_view value, Replies& replies) {
   Change change(state_, key);
   if (!state_.table.set(key, value)) return refuse("the store is full");
-  change.tell();
+  change.tell(replies, id_);
   wake(key, replies);
   return true;
 }
@@ -227,7 +233,7 @@ bool Session::append(const Request& request, Replies& replies) {
   std::string_view key = strings.next();
   Change change(state_, key);
   if (!state_.table.append(key, strings.next())) return refuse("APPEND makes a value too large");
-  change.tell();
+  change.tell(replies, id_);
   wake(key, replies);
   return true;
 }
@@ -238,7 +244,7 @@ bool Session::add(const Request& request, Replies& replies) {
   std::optional<int64_t> sum = state_.table.add(key, request.number);
   if (!sum) return refuse("ADD to a value that is no number");
   replies.put_int(*sum);
-  change.tell();
+  change.tell(replies, id_);
   wake(key, replies);
   return true;
 }
@@ -252,7 +258,7 @@ bool Session::compare_set(const Request& request, Replies& replies) {
   if (compared.full) return refuse("the store is full");
   replies.put_string(compared.value);
   if (!compared.stored) return true;
-  change.tell();
+  change.tell(replies, id_);
   wake(key, replies);
   return true;
 }
@@ -272,7 +278,7 @@ bool Session::erase(const Request& request, Replies& replies) {
   Change change(state_, key);
   const bool erased = state_.table.erase(key);
   replies.put_int<int64_t>(erased ? 1 : 0);
-  if (erased) change.tell();
+  if (erased) change.tell(replies, id_);
   return true;
 }
 
@@ -281,7 +287,7 @@ bool Session::barrier(const Request& request, Replies& replies) {
   Change change(state_, key);
   std::optional<int64_t> count = state_.table.add(key, 1);
   if (!count) return refuse("BARRIER on a value that is no number");
-  change.tell();
+  change.tell(replies, id_);
   if (*count >= request.number) {
     wake(key, replies);
     replies.put_int(kStopWaiting);

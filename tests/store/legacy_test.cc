@@ -85,6 +85,14 @@ TEST_CASE("watching twice tells once, and leaving ends it") {
   CHECK(current.feed(request::set("/k", "w")));
 }
 
+TEST_CASE("who watches a key and changes it on the same connection gets both in order") {
+  FakeStore store;
+  auto& client = store.connect();
+  client.ask(Bytes().u8(7).str("/k"));
+  CHECK(client.ask(Bytes().u8(3).str("/k").i64(1).u8(6)) ==
+        Bytes().i64(1).u8(1).str("/k").str("").str("1").i64(1).text);
+}
+
 TEST_CASE("a client that watches too many keys is refused") {
   Watches watches;
   for (size_t i = 0; i < Watches::kMaxPerClient; ++i)
