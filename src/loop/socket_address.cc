@@ -51,7 +51,7 @@ std::string SocketAddress::to_string() const {
     return std::string(text) + ":" + port_text;
   }
   inet_ntop(AF_INET6, &address, text, sizeof text);
-  return "[" + std::string(text) + "]:" + port_text;
+  return std::string(1, '[') + text + "]:" + port_text;
 }
 
 int SocketAddress::port() const {

@@ -106,7 +106,7 @@ Result<Connection> greet(const StoreClient::Options& options, Deadline deadline)
 
 }  // namespace
 
-Result<std::unique_ptr<StoreClient>> StoreClient::connect(Options options) {
+Result<std::unique_ptr<StoreClient>> StoreClient::connect(const Options& options) {
   if (options.port <= 0 || options.port > 65535)
     return Error{EINVAL, "store: port " + std::to_string(options.port)};
   const Deadline deadline = deadline_in(options.timeout);
@@ -359,7 +359,7 @@ Result<std::unique_ptr<Store>> StoreClient::clone() {
     options = options_;
   }
   options.count_as_member = false;
-  Result<std::unique_ptr<StoreClient>> copy = connect(std::move(options));
+  Result<std::unique_ptr<StoreClient>> copy = connect(options);
   if (!copy) return copy.error();
   return std::unique_ptr<Store>(std::move(*copy));
 }

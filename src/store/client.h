@@ -31,7 +31,7 @@ class StoreClient final : public Store {
 
   // Retries with PyTorch's back-off (0.5 s growing by half to 60 s, each +-50 %) until a server
   // greets correctly or the time is over.
-  static Result<std::unique_ptr<StoreClient>> connect(Options options);
+  static Result<std::unique_ptr<StoreClient>> connect(const Options& options);
 
   using Store::wait;
   Result<void> set(std::string_view key, std::string_view value) override;
