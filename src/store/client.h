@@ -12,7 +12,7 @@
 namespace muster {
 
 // A client of PyTorch's TCPStore protocol for worker programs: blocking, without a loop. Works with
-// muster's server and with PyTorch's own (2.3 and newer).
+// muster's server and with PyTorch's own, if it knows PING (2.2 does not).
 //
 // Unlike PyTorch's client no call waits longer than it was told, whatever the server does: replies
 // that PyTorch awaits for ever are awaited for timeout(), at least 10 s. One that is late costs the
