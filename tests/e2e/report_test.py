@@ -92,7 +92,7 @@ class Report(MusterTest):
         self.assert_code(run, 1)
         cause = summary["root_cause"]
         self.assertEqual(cause["kind"], "python_exception")
-        self.assertEqual(cause["message"], "RuntimeError: at the bottom")
+        self.assertEqual(cause["message"], "RuntimeError: at the bottom (deep.py:3)")
         self.assertTrue(any("deep.py" in line for line in cause["excerpt"]), cause["excerpt"])
         self.assertLessEqual(len(self.report_lines(run)), 25)
         self.assertIn("RuntimeError: at the bottom", "\n".join(self.report_lines(run)))

@@ -18,9 +18,9 @@ std::string live(const JobStory& story) {
 TEST_CASE("the first death is said at once with what follows from it") {
   JobStory story;
   story.start(4).start_attempt(4).after_ms(12'000).exits(1, 3 << 8);
-  CHECK(live(story) == "rank 1 (pid 1001) exited with code 3 after 12 s; stopping 3 others");
+  CHECK(live(story) == "rank 1 (pid 1001) exited with code 3 after 12.0 s; stopping 3 others");
   story.after_ms(1).exits(2, SIGSEGV);
-  CHECK(live(story) == "rank 2 (pid 1002) killed by SIGSEGV (signal 11) after 12 s");
+  CHECK(live(story) == "rank 2 (pid 1002) killed by SIGSEGV (signal 11) after 12.0 s");
 }
 
 TEST_CASE("those that obey our stop are silent, those that do not are named") {

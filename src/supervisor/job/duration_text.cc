@@ -6,19 +6,18 @@
 
 namespace muster {
 
-std::string clock_text(int64_t microseconds) {
-  int64_t seconds = microseconds > 0 ? microseconds / 1'000'000 : 0;
+std::string duration_text(int64_t microseconds) {
+  int64_t ms = microseconds > 0 ? microseconds / 1000 : 0;
+  if (ms < 1000) return std::to_string(ms) + " ms";
   char text[40];
-  std::snprintf(text, sizeof text, "%02lld:%02lld:%02lld", static_cast<long long>(seconds / 3600),
-                static_cast<long long>(seconds / 60 % 60), static_cast<long long>(seconds % 60));
-  return text;
-}
-
-std::string short_duration(int64_t microseconds) {
-  if (microseconds >= 100'000'000) return clock_text(microseconds);
-  double seconds = microseconds > 0 ? static_cast<double>(microseconds) / 1e6 : 0;
-  char text[40];
-  std::snprintf(text, sizeof text, seconds < 10 ? "%.1f s" : "%.0f s", seconds);
+  int64_t seconds = ms / 1000;
+  if (seconds < 60) {
+    std::snprintf(text, sizeof text, "%d.%d s", static_cast<int>(seconds),
+                  static_cast<int>(ms % 1000 / 100));
+  } else {
+    std::snprintf(text, sizeof text, "%02lld:%02lld:%02lld", static_cast<long long>(seconds / 3600),
+                  static_cast<long long>(seconds / 60 % 60), static_cast<long long>(seconds % 60));
+  }
   return text;
 }
 

@@ -69,7 +69,7 @@ struct LiveLine {
     if (rank->stopped_for != StopReason::kNone) return std::nullopt;  // it obeyed
     std::string line = rank_ranges({e.rank}) + " (pid " + std::to_string(e.pid) + ") " +
                        describe_end(status) + " after " +
-                       short_duration(rank->ended_us - rank->started_us);
+                       duration_text(rank->ended_us - rank->started_us);
     if (first_failure(*attempt)) line += stopping_text(*attempt);
     return line;
   }
@@ -142,7 +142,7 @@ std::optional<std::string> uneven_end_line(const JobState& state, int64_t now_us
     return std::nullopt;
   }
   return cut_line(rank_ranges(finished) + " finished, " + rank_ranges(running) +
-                      " still running after " + short_duration(now_us - latest),
+                      " still running after " + duration_text(now_us - latest),
                   kMaxLine);
 }
 

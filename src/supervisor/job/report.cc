@@ -51,14 +51,14 @@ std::string failure_headline(const JobState& state, const event::FailureFound& r
                      std::to_string(root.local_rank) + ") on " + valid_utf8(state.job.host);
   if (root.pid == 0) return text + " could not be started · " + root.message;
   text += " failed";
-  if (rank) text += " after " + clock_text(end_of(state, *rank) - rank->started_us);
+  if (rank) text += " after " + duration_text(end_of(state, *rank) - rank->started_us);
   return text + " · " + root.message;
 }
 
 std::string headline(const JobState& state, const AttemptState* attempt) {
   bool stopped = state.end && state.end->outcome == Outcome::kStopped;
   if (stopped && state.stop_signal) {
-    return "stopped after " + clock_text(state.last_us) + " by " +
+    return "stopped after " + duration_text(state.last_us) + " by " +
            describe_signal(*state.stop_signal);
   }
   if (attempt && attempt->root_cause) {
@@ -66,7 +66,7 @@ std::string headline(const JobState& state, const AttemptState* attempt) {
                             find_rank(*attempt, attempt->root_cause->rank));
   }
   std::string text =
-      std::string(stopped ? "stopped" : "failed") + " after " + clock_text(state.last_us);
+      std::string(stopped ? "stopped" : "failed") + " after " + duration_text(state.last_us);
   if (!state.troubles.empty()) {
     const event::Trouble& last = state.troubles.back();
     text += " · " + last.subject + ": " + clean_line(last.message);
@@ -168,7 +168,8 @@ void add_restarts(Lines& lines, const JobState& state, const AttemptState* attem
   if (failed && attempt && attempt->root_cause) {
     RestartDecision decision =
         decide_restart(*attempt->root_cause, {state.restarts_used, state.job.max_restarts, false});
-    if (!decision.restart) text += " · " + decision.reason;
+    bool used_up = state.job.max_restarts > 0 && state.restarts_used >= state.job.max_restarts;
+    if (!decision.restart && !used_up) text += " · " + decision.reason;
   }
   add_field(lines, "restarts", text);
   size_t earlier = state.attempts.empty() ? 0 : state.attempts.size() - 1;
@@ -196,7 +197,7 @@ void add_paths(Lines& lines, const JobState& state, const AttemptState* attempt,
 Lines success_report(const JobState& state) {
   int count = state.job.local_world_size;
   std::string line = "muster: " + std::to_string(count) + (count == 1 ? " worker" : " workers") +
-                     " finished in " + clock_text(state.last_us);
+                     " finished in " + duration_text(state.last_us);
   if (state.restarts_used == 1) line += " · after 1 restart";
   if (state.restarts_used > 1) {
     line += " · after " + std::to_string(state.restarts_used) + " restarts";
