@@ -26,13 +26,6 @@ FdLimit raise_fd_limit() {
   return result;
 }
 
-void restore_fd_limit(const FdLimit& limit) {
-  rlimit raw{};
-  raw.rlim_cur = limit.inherited;
-  raw.rlim_max = limit.hard;
-  setrlimit(RLIMIT_NOFILE, &raw);
-}
-
 std::optional<std::string> fd_limit_too_low(const FdLimit& limit, int workers) {
   const uint64_t needed = kOwnDescriptors + kDescriptorsPerWorker * static_cast<uint64_t>(workers);
   if (limit.now >= needed) return std::nullopt;

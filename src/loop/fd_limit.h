@@ -9,7 +9,8 @@ namespace muster {
 
 // The limit on open descriptors of this process (RLIMIT_NOFILE).
 struct FdLimit {
-  uint64_t inherited = 0;  // soft limit before raise_fd_limit(): what workers should get back
+  uint64_t inherited = 0;  // soft limit before raise_fd_limit(); workers get it back,
+                           // since programs that use select() suffer from a huge one
   uint64_t now = 0;        // soft limit in force
   uint64_t hard = 0;
 };
@@ -17,10 +18,6 @@ struct FdLimit {
 // Raises the soft limit to the hard one. Called once, early. Never fails: the result says what is
 // in force.
 FdLimit raise_fd_limit();
-
-// Sets the soft limit back to `inherited`. Async-signal-safe: for a child between fork and exec,
-// since programs that use select() or close every possible descriptor suffer from a huge limit.
-void restore_fd_limit(const FdLimit& limit);
 
 // A line that says that `workers` workers need more descriptors than `limit` allows and what to do,
 // or nothing when it is enough.

@@ -88,7 +88,7 @@ Result<std::vector<Address>> resolve(const std::string& host, int port, Deadline
   auto lookup = std::make_shared<Lookup>();
   std::thread([lookup, host, port_text] {
     std::vector<Address> found;
-    int status = look_up(host, port_text, AI_ADDRCONFIG, found);
+    int status = look_up(host, port_text, 0, found);
     std::lock_guard lock(lookup->mutex);
     lookup->done = true;
     lookup->status = status;

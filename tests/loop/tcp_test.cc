@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <doctest/doctest.h>
 #include <netinet/tcp.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include "loop/fd_limit.h"
@@ -143,11 +144,19 @@ TEST_CASE("a descriptor limit that is too low names the need") {
         "hard limit (ulimit -Hn 1664)");
 }
 
-TEST_CASE("the descriptor limit is raised to the hard one and can be given back") {
+TEST_CASE("the descriptor limit is raised to the hard one") {
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  rlimit low = before;
+  low.rlim_cur = 256;
+  REQUIRE(setrlimit(RLIMIT_NOFILE, &low) == 0);
   FdLimit limit = raise_fd_limit();
-  CHECK(limit.now == limit.hard);
-  restore_fd_limit(limit);
-  CHECK(raise_fd_limit().inherited == limit.inherited);
+  CHECK(limit.inherited == 256);
+  CHECK(limit.now == before.rlim_max);
+  rlimit raised{};
+  getrlimit(RLIMIT_NOFILE, &raised);
+  CHECK(raised.rlim_cur == before.rlim_max);
+  setrlimit(RLIMIT_NOFILE, &before);
 }
 
 }  // namespace muster

@@ -142,6 +142,45 @@ TEST_CASE_FIXTURE(ServerTest, "a peer that leaves early is said, one that leaves
   CHECK(lines.size() == 2);
 }
 
+TEST_CASE_FIXTURE(ServerTest, "a silent or half-closed connection costs nothing but itself") {
+  TestPeer silent = connect();
+  TestPeer waiting = greeted();
+  waiting.send(request::wait({"/k"}));
+  TestPeer other = greeted();
+  CHECK(other.ask(request::add("/n", 1), 8) == Bytes().i64(1).text);
+  shutdown(waiting.fd(), SHUT_WR);
+  CHECK(waiting.closed());
+  CHECK(server->counters().waiters == 0);
+  CHECK(other.ask(request::set("/k", "").add(request::add("/n", 1)), 8) == Bytes().i64(2).text);
+  CHECK(server->counters().connections == 2);
+  CHECK(lines.empty());
+}
+
+TEST_CASE_FIXTURE(ServerTest, "a worker that is killed resets its connection, which is no news") {
+  TestPeer killed = greeted();
+  killed.send(request::wait({"/k"}));
+  REQUIRE(run_until([&] { return server->counters().waiters == 1; }));
+  linger at_once{1, 0};
+  setsockopt(killed.fd(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  killed.leave();
+  CHECK(run_until([&] { return server->counters().connections == 0; }));
+  CHECK(server->counters().waiters == 0);
+  CHECK(lines.empty());
+}
+
+TEST_CASE_FIXTURE(ServerTest, "a peer that dies with replies unread is let go") {
+  TestPeer lazy = greeted();
+  lazy.send(request::set("/k", std::string(1'000'000, 'v')));
+  Bytes requests;
+  for (int i = 0; i < 50; ++i)
+    requests.add(request::get("/k"));
+  lazy.send(requests);
+  TestPeer other = greeted();
+  CHECK(other.ask(request::add("/n", 1), 8) == Bytes().i64(1).text);
+  lazy.leave();
+  CHECK(run_until([&] { return server->counters().connections == 1; }));
+}
+
 TEST_CASE_FIXTURE(ServerTest, "a thousand bad peers are a handful of lines") {
   for (int i = 0; i < 1000; ++i) {
     TestPeer peer = connect();
