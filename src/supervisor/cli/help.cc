@@ -17,7 +17,7 @@ constexpr const char* kIntroduction =
     "Starts the workers of a distributed job, brings them together, keeps their logs, and says\n"
     "what went wrong. Takes torchrun's command line; options stand before the script, and what\n"
     "follows the script is passed on untouched. Names may be written with dashes or underscores\n"
-    "and shortened; a PET_ variable is an option's default.\n";
+    "and shortened; a PET_ variable is an option's default. muster run ... is the same.\n";
 
 constexpr const char* kExamples =
     "Examples:\n"

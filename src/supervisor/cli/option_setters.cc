@@ -145,7 +145,7 @@ Result<void> signals_to_handle(Options& options, const std::string& value) {
   for (const std::string& part : split(value, ',')) {
     std::string name(trim(part));
     std::optional<int> number = signal_number(name);
-    if (number == SIGKILL || number == SIGSTOP) {
+    if (number && (*number == SIGKILL || *number == SIGSTOP)) {
       return Error{0, name + " cannot be handled by any program"};
     }
     names.push_back(std::move(name));

@@ -3,11 +3,13 @@
 
 #include <arpa/inet.h>
 #include <sys/random.h>
+#include <sys/socket.h>
 
 #include <array>
 #include <cstdint>
 #include <cstdio>
 
+#include "loop/unique_fd.h"
 #include "supervisor/cli/rendezvous_options.h"
 
 namespace muster {
@@ -45,13 +47,17 @@ bool is_address(int family, const std::string& host) {
   return inet_pton(family, host.c_str(), bytes.data()) == 1;
 }
 
+bool has_ipv6() {
+  return UniqueFd(socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0)).get() >= 0;
+}
+
 }  // namespace
 
 std::string bind_address_for(const std::string& host) {
   if (host == "localhost") return "127.0.0.1";
   std::string without_zone = host.substr(0, host.find('%'));
   if (is_address(AF_INET, host) || is_address(AF_INET6, without_zone)) return host;
-  return "::";
+  return has_ipv6() ? "::" : "0.0.0.0";
 }
 
 std::string random_uuid() {
