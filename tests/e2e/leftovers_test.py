@@ -110,6 +110,26 @@ class Leftovers(MusterTest):
             self.assertEqual(harness.marked_processes(self.mark), [], f"round {number}")
             self.all_gone(f"round {number}: SIGTERM in the start")
 
+    def test_a_muster_inside_a_muster(self):
+        inner = [harness.MUSTER, "--nproc-per-node", 2, "--shutdown-timeout", "1", "--no-python"]
+        for target in ("front", "group", "supervisor", None):
+            run = self.start(
+                *("--nproc-per-node", 2, "--no-python"),
+                *inner,
+                *(helper("leave_behind"), "di", "stay"),
+                start_new_session=True,
+            )
+            harness.wait_until(lambda: run.out.count("ready") == 4, f"all four run\n{run.err}")
+            if target is None:
+                run.signal(signal.SIGTERM)
+                self.supervisors.update(harness.children(run.pid))
+                run.wait()
+                self.assertEqual(run.code, 143, run.err)
+                self.assertEqual(harness.marked_processes(self.mark), [])
+            else:
+                self.kill(run, target)
+            self.all_gone(f"muster in muster, {target}")
+
     def test_two_interrupts_at_any_moment(self):
         for number in range(ROUNDS // 5):
             run = self.start(

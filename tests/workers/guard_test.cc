@@ -8,6 +8,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "loop/timer.h"
 #include "supervisor/workers/proc_fs.h"
 #include "workers/workers_test.h"
 
@@ -140,6 +141,27 @@ TEST_CASE_FIXTURE(GuardTest, "kill -9 of the supervisor leaves nothing, and the 
   CHECK(run_until([&] { return err->ended(); }));
   CHECK(err->text() ==
         "muster: the supervisor was killed by SIGKILL (signal 9); every worker was ended\n");
+}
+
+TEST_CASE_FIXTURE(GuardTest, "a supervisor that hangs is ended when somebody asks twice") {
+  start_job(2, "leave_behind", {"di", "stay"});
+  kill(supervisor, SIGSTOP);
+  kill(front, SIGTERM);
+  // Again and again: the front becomes impatient after some seconds, and not at once.
+  Owned<Timer> again = Timer::repeat(loop, Milliseconds(500), [&] { kill(front, SIGTERM); });
+  int status = 0;
+  REQUIRE(run_until([&] {
+    if (front != 0 && waitpid(front, &status, WNOHANG) == front) {
+      front = 0;
+      again.reset();
+    }
+    return front == 0;
+  }));
+  CHECK(WEXITSTATUS(status) == 128 + SIGKILL);
+  CHECK(marked_processes(mark).empty());
+  CHECK(run_until([&] { return err->ended(); }));
+  CHECK(err->text() ==
+        "muster: the supervisor did not answer and was ended; every worker was ended\n");
 }
 
 TEST_CASE_FIXTURE(GuardTest, "the front's own children from before are left alone") {

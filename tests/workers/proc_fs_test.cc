@@ -2,6 +2,7 @@
 #include "supervisor/workers/proc_fs.h"
 
 #include <doctest/doctest.h>
+#include <errno.h>
 #include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,6 +10,8 @@
 #include <algorithm>
 #include <filesystem>
 #include <fstream>
+
+#include "supervisor/workers/sweep.h"
 
 namespace muster {
 
@@ -105,7 +108,7 @@ TEST_CASE("a listed child that now has another parent is a stranger") {
   CHECK(proc.descendants(10) == std::vector<int>{11});
 }
 
-TEST_CASE("this process finds its own child") {
+TEST_CASE("this process finds and signals its own child, and nobody else") {
   const pid_t child = fork();
   if (child == 0) {
     pause();
@@ -115,7 +118,9 @@ TEST_CASE("this process finds its own child") {
   for (const ProcStat& stat : descendants_of(getpid()))
     found = found || (stat.pid == child && stat.ppid == getpid());
   CHECK(found);
-  kill(child, SIGKILL);
+  CHECK(signal_descendant(getppid(), 0) == ESRCH);
+  CHECK(signal_descendant(getpid(), 0) == ESRCH);
+  CHECK(signal_descendant(child, SIGKILL) == 0);
   waitpid(child, nullptr, 0);
   CHECK_FALSE(read_proc_stat(child).has_value());
 }

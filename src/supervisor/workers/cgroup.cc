@@ -16,6 +16,7 @@ namespace muster {
 namespace {
 
 constexpr std::string_view kPrefix = "muster.";
+constexpr int kMaxDepth = 16;
 
 std::string_view next_line(std::string_view& text) {
   const size_t end = text.find('\n');
@@ -83,12 +84,14 @@ void write_kill(const std::string& directory) {
   if (fd) (void)!write(fd.get(), "1", 1);
 }
 
-// The cgroups in a directory; they can be removed once nothing lives in them.
-void remove_tree(const std::string& path) {
-  if (DIR* directory = opendir(path.c_str())) {
+// A worker may have made cgroups of its own below: another muster, for one. They can be removed
+// once nothing lives in them.
+void remove_tree(const std::string& path, int depth = kMaxDepth) {
+  DIR* directory = depth > 0 ? opendir(path.c_str()) : nullptr;
+  if (directory != nullptr) {
     while (const dirent* entry = readdir(directory)) {
       if (entry->d_type == DT_DIR && entry->d_name[0] != '.') {
-        rmdir((path + "/" + entry->d_name).c_str());
+        remove_tree(path + "/" + entry->d_name, depth - 1);
       }
     }
     closedir(directory);

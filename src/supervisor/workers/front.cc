@@ -2,15 +2,17 @@
 #include "supervisor/workers/front.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <poll.h>
-#include <stdio.h>
 #include <string.h>
+#include <sys/ioctl.h>
 #include <sys/signalfd.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <optional>
 #include <string>
 
@@ -27,6 +29,11 @@ namespace {
 constexpr Milliseconds kLastResort{10'000};
 constexpr int kRecheckMs = 20;
 
+// A supervisor reads a signal within milliseconds. One that leaves a stop signal unread for so long
+// hangs; if somebody asks again, we believe it sooner.
+constexpr Milliseconds kPatience{30'000};
+constexpr Milliseconds kImpatience{2'000};
+
 class Front {
  public:
   explicit Front(FrontPlan plan) : plan_(std::move(plan)) {}
@@ -37,6 +44,11 @@ class Front {
     signals_.reset(signalfd(-1, &watched, SFD_CLOEXEC));
     if (!signals_) _exit(1);  // the supervisor sees our end and cleans up
     for (;;) {
+      if (!wait_for_signal()) {
+        if (unread()) give_up_on_supervisor();
+        unanswered_since_.reset();
+        continue;
+      }
       signalfd_siginfo info{};
       ssize_t got = read(signals_.get(), &info, sizeof info);
       if (got != static_cast<ssize_t>(sizeof info)) continue;
@@ -49,7 +61,30 @@ class Front {
   }
 
  private:
+  // Sleeps for ever unless the supervisor owes us an answer. False when its time is up.
+  bool wait_for_signal() const {
+    pollfd ready{signals_.get(), POLLIN, 0};
+    if (!unanswered_since_) return poll(&ready, 1, -1) != 0;
+    const auto left = *unanswered_since_ + kPatience - Clock::now();
+    const auto wait = std::chrono::ceil<Milliseconds>(left).count();
+    return poll(&ready, 1, static_cast<int>(std::max<int64_t>(wait, 0))) != 0;
+  }
+
+  // Whether the supervisor has yet to read what we sent.
+  bool unread() const {
+    int bytes = 0;
+    return ioctl(plan_.socket.get(), SIOCOUTQ, &bytes) == 0 && bytes > 0;
+  }
+
   void relay(const signalfd_siginfo& info) {
+    const Clock::time_point now = Clock::now();
+    const bool stops = info.ssi_signo != SIGUSR1 && info.ssi_signo != SIGUSR2;
+    if (!unread()) {
+      unanswered_since_.reset();
+    } else if (stops && unanswered_since_ && now - *unanswered_since_ > kImpatience) {
+      give_up_on_supervisor();
+    }
+    if (stops && !unanswered_since_) unanswered_since_ = now;
     const SignalRecord record = describe_sender(static_cast<int32_t>(info.ssi_signo), info.ssi_code,
                                                 static_cast<int32_t>(info.ssi_pid), info.ssi_uid);
     // Never waits: a supervisor that has hundreds of them unread knows by now.
@@ -70,12 +105,24 @@ class Front {
   [[noreturn]] void end_with(int status) {
     if (WIFEXITED(status)) _exit(WEXITSTATUS(status));
     const int signal = WTERMSIG(status);
-    const std::string left = end_everything();
     const char* name = sigabbrev_np(signal);
-    std::string line = "muster: the supervisor was killed by SIG" +
-                       std::string(name == nullptr ? "?" : name) + " (signal " +
-                       std::to_string(signal) + "); " +
-                       (left.empty() ? "every worker was ended" : "still there: " + left) + "\n";
+    end_without_supervisor("the supervisor was killed by SIG" +
+                               std::string(name == nullptr ? "?" : name) + " (signal " +
+                               std::to_string(signal) + ")",
+                           signal);
+  }
+
+  // It hangs, in a file system that does not answer for one, and somebody wants an end.
+  [[noreturn]] void give_up_on_supervisor() {
+    kill(plan_.supervisor, SIGKILL);
+    end_without_supervisor("the supervisor did not answer and was ended", SIGKILL);
+  }
+
+  [[noreturn]] void end_without_supervisor(const std::string& why, int signal) {
+    const std::string left = end_everything();
+    const std::string line =
+        "muster: " + why + (left.empty() ? "; every worker was ended" : "; still there: " + left) +
+        "\n";
     ::signal(SIGPIPE, SIG_IGN);
     if (write(STDERR_FILENO, line.data(), line.size()) < 0) _exit(128 + signal);
     _exit(128 + signal);
@@ -120,6 +167,7 @@ class Front {
 
   FrontPlan plan_;
   UniqueFd signals_;
+  std::optional<Clock::time_point> unanswered_since_;  // the oldest stop signal not yet read
 };
 
 }  // namespace

@@ -18,7 +18,9 @@ namespace muster {
 // child, in a session of its own, and does all the work. Both are child subreapers. Whichever dies,
 // the other ends every descendant: kill -9 of the front (or of its whole process group) reaches the
 // supervisor as the end of their socket; a dead supervisor's workers and their daemonised
-// descendants become the front's children, which it kills before it exits.
+// descendants become the front's children, which it kills before it exits. A supervisor that hangs
+// (an executable on a file system that does not answer) is killed by the front when a stop signal
+// stays unread for 30 seconds, or for 2 and then another comes.
 
 // The supervisor's end.
 struct GuardLink {

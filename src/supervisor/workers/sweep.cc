@@ -17,6 +17,8 @@ namespace {
 
 // A pass with SIGKILL looks again at most so often before it lets the loop run.
 constexpr int kMaxLooks = 16;
+// Of a process tree.
+constexpr int kMaxDepth = 10'000;
 
 bool is_zombie(const ProcStat& stat) {
   return stat.state == 'Z' || stat.state == 'X';
@@ -61,9 +63,10 @@ event::LeftoverFound leftover(const ProcStat& stat) {
   return found;
 }
 
-std::string why_still_there(int error, char state) {
-  if (error != 0) return std::string("could not be signalled: ") + strerror(error);
-  if (state == 'D') return "stuck in the kernel, where SIGKILL does not reach it";
+std::string why_still_there(const ProcStat& stat) {
+  if (kill(stat.pid, 0) != 0 && errno == EPERM)
+    return "not ours to signal: it runs as another user";
+  if (stat.state == 'D') return "stuck in the kernel, where SIGKILL does not reach it";
   return "did not end after SIGKILL";
 }
 
@@ -110,12 +113,10 @@ std::vector<event::LeftoverFound> Sweep::report() const {
     if (!is_zombie(stat)) living.emplace(stat.pid, stat);
   }
   for (const auto& [pid, stat] : living) {
-    auto target = targets_.find(pid);
-    const int error = target == targets_.end() ? 0 : target->second.error;
     event::LeftoverFound found = leftover(stat);
     found.wait_channel = read_wait_channel(pid);
     found.ended = false;
-    found.fate = why_still_there(error, stat.state);
+    found.fate = why_still_there(stat);
     reported.push_back(std::move(found));
   }
   auto add_ended = [&](const Target& target) {
@@ -139,6 +140,20 @@ std::vector<event::LeftoverFound> Sweep::report() const {
     reported.push_back(std::move(more));
   }
   return reported;
+}
+
+int signal_descendant(int pid, int signal) {
+  // Pinned first, then looked at: whoever has the pid now keeps it while the pidfd is open.
+  UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  if (!pidfd) return errno;
+  int above = pid;
+  for (int depth = 0; above != getpid(); ++depth) {
+    auto stat = read_proc_stat(above);
+    if (!stat || stat->ppid <= 1 || depth == kMaxDepth) return ESRCH;
+    above = stat->ppid;
+  }
+  if (pid == getpid()) return ESRCH;
+  return syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0) == 0 ? 0 : errno;
 }
 
 }  // namespace muster
