@@ -120,7 +120,9 @@ std::string options_markdown() {
       "`muster [options] script [script arguments]`; `muster run ...` is the same. Parsing stops "
       "at "
       "the script: what follows it is the script's. A script that is really called `run` is given "
-      "as `./run`.\n";
+      "as `./run`. Names may be written with dashes or underscores and shortened. A `PET_` "
+      "variable "
+      "is the default of its option; for a flag it is 1, 0, true, false, yes or no.\n";
   for (OptionGroup group : option_groups()) {
     out += "\n## " + std::string(group_title(group)) +
            "\n\n| option | default | environment | in torchrun | meaning |\n"
