@@ -203,6 +203,19 @@ TEST_CASE_FIXTURE(JobLogsTest, "nothing that a worker wrote before SIGKILL is mi
   CHECK(shown.ends_with("[default0]:line 19999\n"));
 }
 
+TEST_CASE_FIXTURE(JobLogsTest, "many noisy workers lose nothing in files and in a console file") {
+  plan.options.tee = "1";
+  begin(6);
+  for (int rank = 0; rank < 6; ++rank)
+    start(rank, "yes 'a line of a noisy worker' | head -n 300000");
+  for (int rank = 0; rank < 6; ++rank)
+    end(rank);
+  finish();
+  for (int rank = 0; rank < 6; ++rank)
+    CHECK(std::filesystem::file_size(logs->log_file(rank, Stream::kStdout)) == 300'000 * 25);
+  CHECK(console_out().size() == 6 * 300'000 * (25 + 11));
+}
+
 TEST_CASE_FIXTURE(JobLogsTest, "output of a child that outlives the worker is kept") {
   begin(1);
   start(0, "(sleep 0.3; echo late) & echo early");

@@ -17,10 +17,10 @@ namespace muster {
 
 namespace {
 
-constexpr size_t kPauseMark = 1024 * 1024;  // readers pause while more than this waits
-constexpr Milliseconds kFilePatience{100};  // for one write
-constexpr Milliseconds kPipePatience{500};  // at most, and
-constexpr int kPipeShare = 5;               // a fifth of the time
+constexpr size_t kPauseMark = 1024 * 1024;    // readers pause while more than this waits
+constexpr Milliseconds kFilePatience{1'000};  // for one write: on a busy machine it may take long
+constexpr Milliseconds kPipePatience{500};    // at most, and
+constexpr int kPipeShare = 5;                 // a fifth of the time
 constexpr Milliseconds kLeastPause{10};
 constexpr int kPipeSize = 1024 * 1024;
 constexpr int kPoolPollMs = 200;     // a write in the pool waits no longer for readiness

@@ -45,8 +45,16 @@ void PoolGate::start(Job job) {
 // What the pool's thread works on: nothing of the queue itself, which the loop may drop meanwhile.
 struct FileQueue::Write {
   std::shared_ptr<LogFile> file;
-  Chunk chunk;
+  std::vector<Chunk> chunks;
   LogFile::Written written;
+
+  void run() {
+    for (const Chunk& chunk : chunks) {
+      LogFile::Written each = file->append(chunk.bytes());
+      written.lost += each.lost;
+      if (each.error != 0) written.error = each.error;
+    }
+  }
 };
 
 FileQueue::FileQueue(std::shared_ptr<PoolGate> gate, std::shared_ptr<LogFile> file,
@@ -85,15 +93,14 @@ void FileQueue::next() {
   }
   auto write = std::make_shared<Write>();
   write->file = file_;
-  write->chunk = std::move(waiting_.front());
-  waiting_.pop_front();
-  gate_->run([write] { write->written = write->file->append(write->chunk.bytes()); },
+  write->chunks.swap(waiting_);
+  gate_->run([write] { write->run(); },
              [weak, write] {
                auto self = weak.lock();
                if (!self) return;
                (*self)->writing_ = false;
                (*self)->next();
-               (*self)->on_written_(std::move(write->chunk), write->written);
+               (*self)->on_written_(std::move(write->chunks), write->written);
              });
 }
 

@@ -52,18 +52,18 @@ class PoolGate : public std::enable_shared_from_this<PoolGate> {
   std::deque<Job> waiting_;
 };
 
-// Appends to one log file through the pool, one piece at a time and in order. Owned by the stream
-// or filter that writes; dropping it leaves a running write to end by itself.
+// Appends to one log file through the pool: what has come meanwhile goes in one piece of work.
+// Owned by the stream or filter that writes; dropping it leaves a running write to end by itself.
 class FileQueue {
  public:
-  // In the loop, after a piece is in the file (or lost, as `written` says).
-  using OnWritten = std::function<void(Chunk chunk, LogFile::Written written)>;
+  // In the loop, after chunks are in the file (or lost, as `written` says).
+  using OnWritten = std::function<void(std::vector<Chunk> chunks, LogFile::Written written)>;
 
   FileQueue(std::shared_ptr<PoolGate> gate, std::shared_ptr<LogFile> file, OnWritten on_written);
 
   void append(Chunk chunk);
 
-  // After the pieces so far: ends what the file has under way, then calls back.
+  // After the chunks so far: ends what the file has under way, then calls back.
   void finish(std::function<void()> on_finished);
 
   const LogFile& file() const { return *file_; }
@@ -75,7 +75,7 @@ class FileQueue {
   std::shared_ptr<PoolGate> gate_;
   std::shared_ptr<LogFile> file_;
   OnWritten on_written_;
-  std::deque<Chunk> waiting_;
+  std::vector<Chunk> waiting_;
   bool writing_ = false;
   std::function<void()> on_finished_;
   // Pool work that comes back after our end finds this gone.

@@ -92,6 +92,7 @@ class JobLogsImpl final : public JobLogs {
   uint64_t progress_seen_ = 0;
   std::function<void()> on_finished_;
   Owned<Timer> patience_timer_;
+  std::shared_ptr<JobLogsImpl*> self_ = std::make_shared<JobLogsImpl*>(this);
 };
 
 void JobLogsImpl::make_consoles() {
@@ -171,10 +172,17 @@ Result<void> JobLogsImpl::open_filter(Stream stream) {
   return {};
 }
 
+// Streams go on in a turn of their own: this comes from inside a console's write.
 void JobLogsImpl::on_room() {
-  for (auto& worker : workers_)
-    worker->resume();
   check_finished();
+  if (!world_.paused) return;
+  world_.paused = false;
+  world_.loop.post([weak = std::weak_ptr<JobLogsImpl*>(self_)] {
+    auto alive = weak.lock();
+    if (!alive) return;
+    for (auto& worker : (*alive)->workers_)
+      worker->resume();
+  });
 }
 
 void JobLogsImpl::finish(Milliseconds patience, std::function<void()> on_done) {

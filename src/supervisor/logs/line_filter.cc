@@ -12,9 +12,10 @@ FilterFile::FilterFile(ChunkPool& chunks, std::shared_ptr<PoolGate> gate,
       needles_(std::move(needles)),
       hooks_(std::move(hooks)),
       queue_(std::move(gate), std::move(file),
-             [this](Chunk chunk, const LogFile::Written& written) {
-               --queued_;
-               chunks_.give_back(std::move(chunk));
+             [this](std::vector<Chunk> written_chunks, const LogFile::Written& written) {
+               queued_ -= static_cast<int>(written_chunks.size());
+               for (Chunk& chunk : written_chunks)
+                 chunks_.give_back(std::move(chunk));
                if (written.error != 0) hooks_.on_file_error(written);
                hooks_.on_room();
              }),

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <iterator>
 
 namespace muster {
 
@@ -24,10 +25,11 @@ Result<std::unique_ptr<StreamReader>> StreamReader::start(Loop& loop, ChunkPool&
   std::unique_ptr<StreamReader> reader(new StreamReader(chunks, std::move(fd), std::move(hooks)));
   StreamReader* self = reader.get();
   if (file) {
-    reader->file_ = std::make_unique<FileQueue>(std::move(gate), std::move(file),
-                                                [self](Chunk chunk, LogFile::Written written) {
-                                                  self->on_written(std::move(chunk), written);
-                                                });
+    reader->file_ =
+        std::make_unique<FileQueue>(std::move(gate), std::move(file),
+                                    [self](std::vector<Chunk> chunks, LogFile::Written written) {
+                                      self->on_written(std::move(chunks), written);
+                                    });
   }
   auto watch = FdWatch::start(loop, reader->fd_.get(), FdWatch::kReadable,
                               [self](int) { self->read_some(); });
@@ -37,8 +39,13 @@ Result<std::unique_ptr<StreamReader>> StreamReader::start(Loop& loop, ChunkPool&
 }
 
 void StreamReader::resume() {
+  deliver();
+  go_on();
+}
+
+void StreamReader::wait_for_more() {
   if (at_end_) return;
-  bool wanted = in_flight_ < kInFlight && (last_call_ || hooks_.may_read());
+  bool wanted = in_flight_ < kInFlight && (last_call_ || hooks_.may_go_on());
   watch_->set_interest(wanted ? FdWatch::kReadable : 0);
 }
 
@@ -73,21 +80,37 @@ void StreamReader::on_chunk(Chunk chunk) {
   }
   if (file_) {
     file_->append(std::move(chunk));
-    resume();
-  } else {
-    on_written(std::move(chunk), {});
+    wait_for_more();
+    return;
+  }
+  undelivered_.push_back(std::move(chunk));
+  deliver();
+  go_on();
+}
+
+void StreamReader::on_written(std::vector<Chunk> chunks, const LogFile::Written& written) {
+  if (written.error != 0) hooks_.on_file_error(written);
+  std::move(chunks.begin(), chunks.end(), std::back_inserter(undelivered_));
+  deliver();
+  go_on();
+}
+
+// Also while draining a pause is honoured: it is bounded, and the end comes after it.
+void StreamReader::deliver() {
+  while (!undelivered_.empty() && hooks_.may_go_on()) {
+    Chunk chunk = std::move(undelivered_.front());
+    undelivered_.pop_front();
+    --in_flight_;
+    hooks_.on_bytes(chunk.bytes());
+    chunks_.give_back(std::move(chunk));
   }
 }
 
-void StreamReader::on_written(Chunk chunk, const LogFile::Written& written) {
-  --in_flight_;
-  if (written.error != 0) hooks_.on_file_error(written);
-  hooks_.on_bytes(chunk.bytes());
-  chunks_.give_back(std::move(chunk));
+void StreamReader::go_on() {
   if (at_end_) {
     if (in_flight_ == 0) at_end();
   } else if (!last_call_) {
-    resume();
+    wait_for_more();
   } else if (last_call_left_ == 0) {
     at_end();
   } else if (in_flight_ < kInFlight) {
@@ -99,7 +122,8 @@ void StreamReader::at_end() {
   at_end_ = true;
   watch_.reset();
   fd_.reset();
-  if (in_flight_ > 0) return;  // the last chunk's write comes back here
+  if (in_flight_ > 0 || finishing_) return;  // the last chunk comes back here
+  finishing_ = true;
   auto end = [this] {
     ended_ = true;
     hooks_.on_end();

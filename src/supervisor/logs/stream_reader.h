@@ -18,21 +18,21 @@ class StreamReader {
  public:
   struct Hooks {
     std::function<void()> on_first_output;
-    std::function<bool()> may_read;                        // false while a sink asks for a pause
+    std::function<bool()> may_go_on;                       // false while a sink asks for a pause
     std::function<void(std::string_view bytes)> on_bytes;  // in the file, or lost there
     std::function<void(const LogFile::Written& written)> on_file_error;
     // Once: the stream has ended and every byte has been through on_bytes.
     std::function<void()> on_end;
   };
 
-  static constexpr int kInFlight = 2;
+  static constexpr int kInFlight = 4;
 
   // `file` may be null: no file is kept.
   static Result<std::unique_ptr<StreamReader>> start(Loop& loop, ChunkPool& chunks,
                                                      std::shared_ptr<PoolGate> gate, UniqueFd fd,
                                                      std::shared_ptr<LogFile> file, Hooks hooks);
 
-  // may_read() may have changed.
+  // may_go_on() may have changed.
   void resume();
 
   // Takes what the pipe holds now and ends, whoever else still has the other end.
@@ -46,7 +46,10 @@ class StreamReader {
 
   void read_some();
   void on_chunk(Chunk chunk);
-  void on_written(Chunk chunk, const LogFile::Written& written);
+  void on_written(std::vector<Chunk> chunks, const LogFile::Written& written);
+  void deliver();
+  void go_on();
+  void wait_for_more();
   void at_end();
 
   ChunkPool& chunks_;  // of the JobLogs that owns us
@@ -55,10 +58,12 @@ class StreamReader {
   std::unique_ptr<FileQueue> file_;
   Owned<FdWatch> watch_;
   int in_flight_ = 0;
+  std::deque<Chunk> undelivered_;  // in the file, waiting for the other sinks; also in flight
   bool seen_output_ = false;
   bool last_call_ = false;  // end_soon()
   size_t last_call_left_ = 0;
   bool at_end_ = false;
+  bool finishing_ = false;
   bool ended_ = false;
 };
 

@@ -15,9 +15,16 @@ namespace muster {
 
 namespace {
 
-// Lets a worker go on writing while its last output is on the way to the disk. Where the system
-// allows less, the pipe stays as it is.
-constexpr int kPipeSize = 256 * 1024;
+// Lets a worker go on writing while its last output is on the way to the disk. All pipes of a user
+// share 64 MiB, so many workers get less each. Where the system allows less still, a pipe stays as
+// it is.
+constexpr size_t kPipeSize = 1024 * 1024;
+constexpr size_t kLeastPipeSize = 64 * 1024;
+constexpr size_t kAllPipes = 32 * 1024 * 1024;
+
+size_t pipe_size(size_t workers) {
+  return std::clamp(kAllPipes / (2 * std::max<size_t>(workers, 1)), kLeastPipeSize, kPipeSize);
+}
 
 constexpr Milliseconds kLeastGivingUp{1'000};
 
@@ -115,7 +122,7 @@ Result<void> WorkerStreams::open_pipe(One& it) {
   it.ours.reset(ends[0]);
   it.workers.reset(ends[1]);
   fcntl(it.ours.get(), F_SETFL, O_NONBLOCK);
-  fcntl(it.ours.get(), F_SETPIPE_SZ, kPipeSize);
+  fcntl(it.ours.get(), F_SETPIPE_SZ, static_cast<int>(pipe_size(world_.plan.workers.size())));
   return {};
 }
 
@@ -151,7 +158,7 @@ void WorkerStreams::start_one(One& it, int pid) {
   hooks.on_first_output = [this, stream = it.stream] {
     world_.callbacks.on_first_output(identity_.local_rank, stream);
   };
-  hooks.may_read = [this, &it] { return may_read(it); };
+  hooks.may_go_on = [this, &it] { return may_go_on(it); };
   hooks.on_bytes = [this, &it](std::string_view bytes) { on_bytes(it, bytes); };
   hooks.on_file_error = [this, &it](const LogFile::Written& written) {
     on_file_error(it, written);
@@ -192,7 +199,13 @@ void WorkerStreams::resume() {
   }
 }
 
-bool WorkerStreams::may_read(const One& it) {
+bool WorkerStreams::may_go_on(const One& it) {
+  bool may = sinks_have_room(it);
+  if (!may) world_.paused = true;
+  return may;
+}
+
+bool WorkerStreams::sinks_have_room(const One& it) {
   if (it.source != 0 && world_.console(it.stream).wants_pause()) return false;
   return !it.filter || !world_.filter(it.stream)->wants_pause();
 }

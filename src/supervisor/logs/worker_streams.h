@@ -27,6 +27,7 @@ struct StreamWorld {
   std::shared_ptr<Console> out, err;                   // one and the same if both go to one place
   std::unique_ptr<FilterFile> out_filter, err_filter;  // null without such a filter
   JobLogs::Callbacks callbacks;
+  bool paused = false;  // some stream waits until a sink has room
 
   Console& console(Stream stream) { return stream == Stream::kStdout ? *out : *err; }
   FilterFile* filter(Stream stream) {
@@ -83,7 +84,8 @@ class WorkerStreams {
   void on_bytes(One& one, std::string_view bytes);
   void on_file_error(One& one, const LogFile::Written& written);
   void on_end(One& one);
-  bool may_read(const One& one);
+  bool may_go_on(const One& one);
+  bool sinks_have_room(const One& one);
   Prefix prefix_for(const One& one, int pid) const;
   void check_drained();
   void report_drained();
