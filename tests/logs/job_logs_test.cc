@@ -333,6 +333,27 @@ TEST_CASE_FIXTURE(JobLogsTest, "both consoles at one place share their lines") {
   CHECK(console_out() == "partial\nerror\nrest\nmuster: done\n");
 }
 
+TEST_CASE_FIXTURE(JobLogsTest, "on one console a worker's two streams keep their order") {
+  err.reset(dup(out.get()));
+  in.reset();
+  int ends[2];
+  REQUIRE(pipe2(ends, O_CLOEXEC) == 0);
+  in.reset(ends[0]);
+  UniqueFd go(ends[1]);
+  begin(1);
+  start(0, "while read -r i; do echo out $i; echo err $i >&2; done");
+  std::string expected;
+  for (int i = 0; i < 100; ++i) {
+    std::string line = std::to_string(i) + "\n";
+    REQUIRE(write(go.get(), line.data(), line.size()) > 0);
+    expected += "out " + line + "err " + line;
+    REQUIRE(run_until([&] { return console_out().size() >= expected.size(); }));
+    REQUIRE(console_out() == expected);
+  }
+  go.reset();
+  end(0);
+}
+
 TEST_CASE_FIXTURE(JobLogsTest, "a worker that was not started leaves no descriptor") {
   begin(2);
   int before = dup(0);

@@ -73,6 +73,7 @@ void StreamReader::read_some() {
 
 void StreamReader::on_chunk(Chunk chunk) {
   ++in_flight_;
+  hooks_.on_read();
   if (last_call_) last_call_left_ -= std::min(last_call_left_, chunk.size);
   if (!seen_output_) {
     seen_output_ = true;
@@ -97,7 +98,7 @@ void StreamReader::on_written(std::vector<Chunk> chunks, const LogFile::Written&
 
 // Also while draining a pause is honoured: it is bounded, and the end comes after it.
 void StreamReader::deliver() {
-  while (!undelivered_.empty() && hooks_.may_go_on()) {
+  while (!undelivered_.empty() && hooks_.may_deliver()) {
     Chunk chunk = std::move(undelivered_.front());
     undelivered_.pop_front();
     --in_flight_;

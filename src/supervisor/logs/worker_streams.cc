@@ -158,7 +158,11 @@ void WorkerStreams::start_one(One& it, int pid) {
   hooks.on_first_output = [this, stream = it.stream] {
     world_.callbacks.on_first_output(identity_.local_rank, stream);
   };
+  hooks.on_read = [this, &it] {
+    if (keeps_order()) order_.push_back(it.stream);
+  };
   hooks.may_go_on = [this, &it] { return may_go_on(it); };
+  hooks.may_deliver = [this, &it] { return may_deliver(it); };
   hooks.on_bytes = [this, &it](std::string_view bytes) { on_bytes(it, bytes); };
   hooks.on_file_error = [this, &it](const LogFile::Written& written) {
     on_file_error(it, written);
@@ -210,10 +214,19 @@ bool WorkerStreams::sinks_have_room(const One& it) {
   return !it.filter || !world_.filter(it.stream)->wants_pause();
 }
 
+bool WorkerStreams::may_deliver(const One& it) {
+  return may_go_on(it) && (!keeps_order() || order_.front() == it.stream);
+}
+
 void WorkerStreams::on_bytes(One& it, std::string_view bytes) {
   it.tail.append(bytes);
   if (it.filter) it.filter->feed(bytes);
   if (it.source != 0) world_.console(it.stream).feed(it.source, bytes);
+  if (!keeps_order()) return;
+  order_.pop_front();
+  if (order_.empty() || order_.front() == it.stream) return;
+  One& other = one(order_.front());
+  if (other.reader) other.reader->resume();
 }
 
 void WorkerStreams::on_file_error(One& it, const LogFile::Written& written) {

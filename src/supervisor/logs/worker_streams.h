@@ -2,6 +2,7 @@
 #pragma once
 
 #include <array>
+#include <deque>
 #include <functional>
 #include <memory>
 #include <string>
@@ -81,6 +82,8 @@ class WorkerStreams {
   Result<void> open_pipe(One& one);
   StdioSource open_stdin();
   void start_one(One& one, int pid);
+  bool may_deliver(const One& one);
+  bool keeps_order() const { return world_.out == world_.err; }
   void on_bytes(One& one, std::string_view bytes);
   void on_file_error(One& one, const LogFile::Written& written);
   void on_end(One& one);
@@ -93,6 +96,9 @@ class WorkerStreams {
   StreamWorld& world_;
   Identity identity_;
   std::array<One, 2> streams_;
+  // Of which stream the chunks came that are on their way, if both go to one console: there they
+  // keep the order in which they were read, whichever file is written first.
+  std::deque<Stream> order_;
   bool relay_wanted_ = false;  // stdin is stdout's pseudo-terminal
   std::unique_ptr<StdinRelay> relay_;
   bool ended_ = false;
