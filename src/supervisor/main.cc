@@ -5,7 +5,6 @@
 
 #include <malloc.h>
 #include <signal.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -15,9 +14,9 @@
 #include <vector>
 
 #include "supervisor/cli/dry_run.h"
+#include "supervisor/cli/environment.h"
 #include "supervisor/cli/machine.h"
 #include "supervisor/cli/parse.h"
-#include "supervisor/job/stop_signals.h"
 #include "supervisor/supervise.h"
 #include "supervisor/workers/guard.h"
 
@@ -25,17 +24,10 @@ namespace muster {
 
 namespace {
 
-Environment own_environment() {
-  Environment environment;
-  for (char** entry = environ; *entry != nullptr; ++entry)
-    environment.emplace_back(*entry);
-  return environment;
-}
-
 // Signals that the front passes on: those that stop the job, and USR1/USR2, which go to the
 // workers.
 std::vector<int> relayed_signals(const Options& options) {
-  std::vector<int> signals = signal_numbers(options.signals_to_handle);
+  std::vector<int> signals = stop_signals(options);
   for (int forwarded : {SIGUSR1, SIGUSR2}) {
     if (std::find(signals.begin(), signals.end(), forwarded) == signals.end()) {
       signals.push_back(forwarded);
@@ -46,7 +38,7 @@ std::vector<int> relayed_signals(const Options& options) {
 
 int run(std::vector<std::string> command) {
   Launch launch;
-  const Environment environment = own_environment();
+  const Environment environment = current_environment();
   Parsed parsed = parse(command, environment);
   if (auto* early = std::get_if<EarlyExit>(&parsed)) {
     std::fputs(early->out.c_str(), stdout);

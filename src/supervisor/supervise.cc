@@ -153,6 +153,10 @@ void Run::announce() {
   if (auto low = fd_limit_too_low(file_limit_, static_cast<int>(plan.workers.size()))) {
     logs_->say("muster: warning: " + *low);
   }
+  if (!plan.nproc_why.empty()) {
+    logs_->say("muster: " + std::to_string(plan.workers.size()) +
+               (plan.workers.size() == 1 ? " worker: " : " workers: ") + plan.nproc_why);
+  }
   for (const std::string& note : plan.notes)
     logs_->say("muster: " + note);
   event::JobStarted started;

@@ -182,6 +182,14 @@ Result<LaunchPlan> Planner::make() {
 
 }  // namespace
 
+std::vector<int> stop_signals(const Options& options) {
+  std::vector<int> numbers;
+  for (const std::string& name : options.signals_to_handle) {
+    if (auto number = signal_number(name)) numbers.push_back(*number);
+  }
+  return numbers;
+}
+
 Result<LaunchPlan> make_plan(const Options& options, const Machine& machine,
                              const Environment& environment) {
   return Planner(options, machine, environment).make();

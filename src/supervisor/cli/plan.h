@@ -47,6 +47,9 @@ struct LaunchPlan {
 Result<LaunchPlan> make_plan(const Options& options, const Machine& machine,
                              const Environment& environment);
 
+// --signals-to-handle as numbers: the signals that stop the job.
+std::vector<int> stop_signals(const Options& options);
+
 // What a worker's environment gains per attempt.
 struct AttemptFacts {
   int attempt = 0;  // TORCHELASTIC_RESTART_COUNT

@@ -15,7 +15,6 @@
 #include "supervisor/diagnosis/wait_status.h"
 #include "supervisor/job/gather.h"
 #include "supervisor/job/report.h"
-#include "supervisor/job/stop_signals.h"
 #include "supervisor/workers/proc_fs.h"
 
 namespace muster {
@@ -53,9 +52,7 @@ std::string error_file_of(const std::vector<Evidence>& evidence, const event::Fa
 }  // namespace
 
 Job::Job(Parts parts, std::function<void(int)> on_end)
-    : parts_(parts),
-      on_end_(std::move(on_end)),
-      stop_signals_(signal_numbers(parts.plan.options.signals_to_handle)) {}
+    : parts_(parts), on_end_(std::move(on_end)), stop_signals_(stop_signals(parts.plan.options)) {}
 
 Job::~Job() {
   *alive_ = false;
