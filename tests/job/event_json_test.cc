@@ -83,6 +83,9 @@ TEST_CASE("wrong types and unknown names are errors") {
         R"({"event":"trouble","mono_us":18446744073709551615})",
         R"({"event":"job_ended","outcome":"maybe"})", R"({"event":"trouble","time":"yesterday"})",
         R"({"event":"trouble","time":"2026-11-29T12:00:00.000000Zx"})",
+        R"({"event":"trouble","time":"1013-11-29T12:00:00.000000Z"})",
+        R"({"event":"trouble","mono_us":-1})",
+        R"({"event":"trouble","mono_us":9000000000000000000})",
         R"({"event":"job_started","command":[1]})"}) {
     CAPTURE(line);
     CHECK_FALSE(event_from_json(line));

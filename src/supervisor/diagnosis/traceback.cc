@@ -29,6 +29,7 @@ using Lines = std::vector<std::string>;
 constexpr std::string_view kHeader = "Traceback (most recent call last):";
 constexpr size_t kMaxForeignLines = 5;  // of other writers, in the middle of a block
 constexpr size_t kMaxMessageBytes = 1000;
+constexpr size_t kMaxSyntaxErrorLines = 8;
 
 struct Frame {
   std::string prefix;
@@ -97,11 +98,13 @@ bool is_syntax_error(std::string_view type) {
   return type == "SyntaxError" || type == "IndentationError" || type == "TabError";
 }
 
-// Reads frames and the exception from `first`, which is a frame.
-std::optional<Block> parse_block(const Lines& lines, size_t first, const std::string& prefix) {
+// Reads frames and the exception from `first`, which is a frame, in at most `max_lines`.
+std::optional<Block> parse_block(const Lines& lines, size_t first, const std::string& prefix,
+                                 size_t max_lines) {
   Block block;
   size_t foreign = 0;
-  for (size_t i = first; i < lines.size(); ++i) {
+  size_t end = first + std::min(max_lines, lines.size() - first);
+  for (size_t i = first; i < end; ++i) {
     std::string_view rest = lines[i];
     bool ours = rest.starts_with(prefix);
     if (ours) rest.remove_prefix(prefix.size());
@@ -189,7 +192,9 @@ std::optional<Block> block_at(const Lines& lines, size_t i) {
   if (!frame) return std::nullopt;
   // Without a header it is a syntax error of the script, or the tail of the output begins inside.
   if (!header && frame->in_function && i > 1) return std::nullopt;
-  std::optional<Block> block = parse_block(lines, first, frame->prefix);
+  // The syntax error has its place, the line and a mark below it, nothing more.
+  size_t max_lines = header || frame->in_function ? lines.size() : kMaxSyntaxErrorLines;
+  std::optional<Block> block = parse_block(lines, first, frame->prefix, max_lines);
   if (!block) return std::nullopt;
   if (!header && !frame->in_function && !is_syntax_error(block->type)) return std::nullopt;
   block->begin = i;

@@ -19,6 +19,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+constexpr int64_t kMaxMonoUs = int64_t{50} * 365 * 24 * 3600 * 1'000'000;
+
 template <typename E>
 struct Name {
   E value;
@@ -259,6 +261,8 @@ bool parse_utc(const std::string& text, std::chrono::system_clock::time_point& t
   int us = 0, used = 0;
   if (!rest || std::sscanf(rest, ".%6dZ%n", &us, &used) != 1 || us < 0) return false;
   if (used == 0 || rest[used] != '\0') return false;
+  // What the clock's nanoseconds can hold, with room for arithmetic.
+  if (utc.tm_year < 70 || utc.tm_year > 300) return false;
   time = std::chrono::system_clock::from_time_t(timegm(&utc)) + std::chrono::microseconds(us);
   return true;
 }
@@ -312,6 +316,9 @@ Result<Event> event_from_json(std::string_view line) {
   if (!make_body(name, event.body)) return Error{0, "event: unknown event: " + name};
   std::visit([&](auto& e) { describe(reader, e); }, event.body);
   if (reader.wrong) return Error{0, name + ": wrong type: " + reader.wrong};
+  if (event.seq < 0 || event.mono_us < 0 || event.mono_us > kMaxMonoUs) {
+    return Error{0, name + ": number out of range"};
+  }
   return event;
 }
 
