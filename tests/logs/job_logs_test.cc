@@ -311,7 +311,7 @@ TEST_CASE_FIXTURE(JobLogsTest, "a stdin rank inherits stdin and the others read 
 
 TEST_CASE_FIXTURE(JobLogsTest, "a full disk is said once and the console goes on") {
   begin(1);
-  std::string path = logs->log_file(0, Stream::kStdout);
+  std::string path = logs->run_dir() + "/attempt_0/0/stdout.log";
   REQUIRE(symlink("/dev/full", path.c_str()) == 0);
   start(0, "echo one; sleep 0.1; echo two");
   end(0);

@@ -2,6 +2,7 @@
 #include "supervisor/logs/log_file.h"
 
 #include <doctest/doctest.h>
+#include <unistd.h>
 
 #include <cerrno>
 #include <cstdio>
@@ -32,6 +33,22 @@ TEST_CASE("a complete log has every byte") {
   }
   (*file)->finish();
   CHECK(read_file((*file)->path()) == all);
+}
+
+TEST_CASE("a log made later is there from its first bytes on") {
+  TempDir dir;
+  auto file = LogFile::create_later(dir.path + "/log", LogFile::kMinLimit);
+  file->finish();
+  CHECK(::access(file->path().c_str(), F_OK) != 0);
+  CHECK(file->append("first\n").error == 0);
+  CHECK(read_file(file->path()) == "first\n");
+}
+
+TEST_CASE("a log that cannot be made later says what it lost") {
+  auto file = LogFile::create_later("/nonexistent/log", LogFile::kMinLimit);
+  LogFile::Written written = file->append("gone\n");
+  CHECK(written.error == ENOENT);
+  CHECK(written.lost == 5);
 }
 
 TEST_CASE("a bounded log below its limit has every byte") {

@@ -53,7 +53,8 @@ class JobLogs {
 
   // "" without logs.
   virtual std::string error_file(int local_rank) const = 0;
-  virtual std::string log_file(int local_rank, Stream stream) const = 0;  // "" if there is none
+  // "" if there is none (yet: a stream that nobody asked for gets its file with its first bytes).
+  virtual std::string log_file(int local_rank, Stream stream) const = 0;
 
   // The worker's stdin, stdout and stderr for spawn(). Descriptors stay open until
   // worker_started() or worker_not_started(). If stdin is of kind kFd it is a pseudo-terminal that

@@ -25,19 +25,31 @@ constexpr int64_t kMarkerLength = sizeof(kMarker) - 1 - sizeof("%020" PRId64) + 
 }  // namespace
 
 Result<std::shared_ptr<LogFile>> LogFile::create(std::string path, int64_t limit) {
-  // A bounded file is written at offsets, which O_APPEND would override, and read by its cut.
-  int flags = limit > 0 ? O_RDWR : O_WRONLY | O_APPEND;
-  UniqueFd fd(open(path.c_str(), flags | O_CREAT | O_CLOEXEC, 0644));
-  if (!fd) return errno_error(errno, "logs: open " + path);
-  return std::shared_ptr<LogFile>(new LogFile(std::move(path), std::move(fd), limit));
+  std::shared_ptr<LogFile> file = create_later(std::move(path), limit);
+  if (int error = file->open_file(); error != 0) {
+    return errno_error(error, "logs: open " + file->path_);
+  }
+  return file;
 }
 
-LogFile::LogFile(std::string path, UniqueFd fd, int64_t limit)
-    : path_(std::move(path)),
-      fd_(std::move(fd)),
-      limit_(limit > 0 ? std::max(limit, kMinLimit) : 0) {}
+std::shared_ptr<LogFile> LogFile::create_later(std::string path, int64_t limit) {
+  return std::shared_ptr<LogFile>(new LogFile(std::move(path), limit));
+}
+
+LogFile::LogFile(std::string path, int64_t limit)
+    : path_(std::move(path)), limit_(limit > 0 ? std::max(limit, kMinLimit) : 0) {}
+
+int LogFile::open_file() {
+  // A bounded file is written at offsets, which O_APPEND would override, and read by its cut.
+  int flags = limit_ > 0 ? O_RDWR : O_WRONLY | O_APPEND;
+  fd_.reset(open(path_.c_str(), flags | O_CREAT | O_CLOEXEC, 0644));
+  return fd_ ? 0 : errno;
+}
 
 LogFile::Written LogFile::append(std::string_view bytes) {
+  if (!fd_) {
+    if (int error = open_file(); error != 0) return {error, static_cast<int64_t>(bytes.size())};
+  }
   if (limit_ == 0) return write_at_end(bytes);
   note_outside_changes();
   Written written = write_at_end(bytes);

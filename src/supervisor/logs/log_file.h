@@ -11,7 +11,8 @@
 
 namespace muster {
 
-// The file of one stream. All calls but create() block and belong on the pool, one at a time.
+// The file of one stream. All calls but the two that make it block and belong on the pool, one at a
+// time.
 //
 // A complete file is only appended to. A bounded one keeps its head and its newest part: when it
 // has grown past the limit, the middle is cut out by moving the newest part up behind a marker, in
@@ -24,6 +25,10 @@ class LogFile {
 
   // `limit` 0 makes a complete file. Smaller limits than kMinLimit are raised to it.
   static Result<std::shared_ptr<LogFile>> create(std::string path, int64_t limit);
+
+  // A file that comes into being with its first bytes, so that a silent stream costs nothing. If it
+  // cannot be made, append() says so.
+  static std::shared_ptr<LogFile> create_later(std::string path, int64_t limit);
 
   struct Written {
     int error = 0;     // errno of the write that failed
@@ -38,7 +43,8 @@ class LogFile {
   const std::string& path() const { return path_; }
 
  private:
-  LogFile(std::string path, UniqueFd fd, int64_t limit);
+  LogFile(std::string path, int64_t limit);
+  int open_file();
 
   Written write_at_end(std::string_view bytes);
   void note_outside_changes();

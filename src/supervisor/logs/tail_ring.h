@@ -15,6 +15,7 @@ class TailRing {
 
   // The bytes in order.
   std::string text() const;
+  bool empty() const { return ring_.empty(); }
 
  private:
   std::string ring_;

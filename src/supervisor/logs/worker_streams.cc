@@ -97,10 +97,12 @@ Result<StdioSource> WorkerStreams::open_one(One& it) {
     source.path = it.path;
     return source;
   }
-  if (it.route.file) {
-    auto file = LogFile::create(it.path, it.route.complete ? 0 : world_.plan.options.log_limit);
+  if (it.route.file && it.route.complete) {
+    auto file = LogFile::create(it.path, 0);
     if (!file) return file.error();
     it.file = std::move(*file);
+  } else if (it.route.file) {
+    it.file = LogFile::create_later(it.path, world_.plan.options.log_limit);
   }
   if (world_.plan.options.pty) {
     // One for each stream, so that the two stay apart.
@@ -283,7 +285,10 @@ std::string WorkerStreams::tail(Stream stream) const {
 }
 
 std::string WorkerStreams::log_file(Stream stream) const {
-  return one(stream).path;
+  const One& it = one(stream);
+  // A stream that nobody asked for and that said nothing has no file.
+  if (it.route.pipe && !it.route.complete && it.tail.empty()) return "";
+  return it.path;
 }
 
 }  // namespace muster
