@@ -318,6 +318,18 @@ TEST_CASE_FIXTURE(ConsoleTest, "folded lines are shown once with their ranks") {
   CHECK(shows("[0-2]: same\n[0]: only here\n"));
 }
 
+TEST_CASE_FIXTURE(ConsoleTest,
+                  "a line that waits to be folded keeps its prefix when its stream ends") {
+  on_pipe();
+  start(2, true);
+  auto a = add(0, "<zero> "), b = add(1, "<one> ");
+  console->feed(a, "last\nonly zero\n");
+  console->end(a);
+  console->feed(b, "last\n");
+  console->end(b);
+  CHECK(shows("[0-1]: last\n<zero> only zero\n"));
+}
+
 TEST_CASE("text is clipped by characters, not by bytes or colours") {
   CHECK(clip_to_columns("\xc3\xa4\xc3\xb6x", 2) == "\xc3\xa4\xc3\xb6");
   CHECK(clip_to_columns("\x1b[31mred\x1b[0m", 3) == "\x1b[31mred\x1b[0m");

@@ -28,6 +28,7 @@ Console::SourceId Console::add_source(int rank, Prefix prefix, bool raw) {
   Source source;
   source.id = ++last_id_;
   source.rank = rank;
+  if (fold_) fold_prefixes_[rank] = prefix;
   source.prefix = std::move(prefix);
   source.raw = raw;
   sources_.emplace(last_id_, std::move(source));
@@ -172,12 +173,8 @@ void Console::put_folded(const std::set<int>& ranks, std::string_view line) {
     append_lines("[" + rank_ranges(ranks) + "]: ", line);
     return;
   }
-  for (auto& [id, source] : sources_) {
-    if (source.rank != *ranks.begin()) continue;
-    append_lines(prefix_of(source), line);
-    return;
-  }
-  append_lines("[" + std::to_string(*ranks.begin()) + "]: ", line);
+  // The source may have ended while its line waited here.
+  append_lines(fold_prefixes_[*ranks.begin()].text(std::chrono::system_clock::now()), line);
 }
 
 Fold::Emit Console::emit_folded() {
@@ -300,7 +297,7 @@ void Console::say_skipped() {
   if (skipped_ == 0) return;
   start_line();
   output_.buffer().append("muster: " + std::to_string(skipped_) +
-                          " lines are not shown here because this console could not keep up" +
+                          " lines skipped here: this console could not keep up" +
                           (settings_.files_kept ? "; the log files have them\n" : "\n"));
   said_skipped_ = skipped_;
   skipped_ = 0;

@@ -107,6 +107,7 @@ class Console {
   Clock::time_point next_row_;
   SourceId erased_ = 0;  // whose progress was erased for the lines being written
   std::unique_ptr<Fold> fold_;
+  std::map<int, Prefix> fold_prefixes_;  // by rank
   bool skipping_ = false;
   int64_t skipped_ = 0;       // lines that nothing was said about yet
   int64_t said_skipped_ = 0;  // in a notice that may not be written yet
