@@ -77,8 +77,7 @@ TEST_CASE("an exception group names its first leaf") {
       "                             ValueError('flat')])\n");
   REQUIRE(found);
   CHECK(found->type == "ExceptionGroup");
-  CHECK(found->message == "two (2 sub-exceptions)");
-  CHECK(found->cause == "TypeError: deep");
+  CHECK(found->message == "two (2 sub-exceptions): TypeError: deep");
   CHECK(found->lines.back().ends_with("+------------------------------------"));
 }
 

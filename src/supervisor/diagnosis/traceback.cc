@@ -141,23 +141,25 @@ void complete_message(const Lines& lines, Block& block, std::string_view prefix)
 }
 
 // The body of an exception group hangs below it on lines that begin with '|' or '+'. Its first leaf
-// says what really happened.
+// says what really happened and joins the message.
 void read_group(const Lines& lines, Block& block, std::string_view prefix) {
   size_t bar = prefix.find_last_of('|');
   size_t outer =
       bar == std::string_view::npos ? 0 : prefix.substr(0, bar).find_last_not_of(' ') + 1;
+  bool leaf_found = false;
   for (; block.end < lines.size(); ++block.end) {
     std::string_view line = lines[block.end];
     if (line.substr(0, outer) != prefix.substr(0, outer)) return;
     line.remove_prefix(outer);
     size_t mark = line.find_first_not_of(' ');
     if (mark == std::string_view::npos || (line[mark] != '|' && line[mark] != '+')) return;
-    if (line[mark] == '+' || !block.cause.empty()) continue;
+    if (line[mark] == '+' || leaf_found) continue;
     line.remove_prefix(mark + 1);
     if (line.starts_with(' ')) line.remove_prefix(1);
     std::string type, message;
     if (!parse_exception(line, type, message) || type.ends_with("ExceptionGroup")) continue;
-    block.cause = message.empty() ? type : type + ": " + message;
+    leaf_found = true;
+    block.message += ": " + type + (message.empty() ? "" : ": " + message);
   }
 }
 
@@ -220,11 +222,8 @@ std::vector<Block> find_blocks(const Lines& lines) {
       const Block& before = blocks.back();
       block->chain_begin = before.chain_begin;
       block->aside = before.aside;
-      if (block->cause.empty()) {
-        std::string text =
-            before.message.empty() ? before.type : before.type + ": " + before.message;
-        block->cause = before.cause.empty() ? text : before.cause;
-      }
+      std::string text = before.message.empty() ? before.type : before.type + ": " + before.message;
+      block->cause = before.cause.empty() ? text : before.cause;
     }
     i = block->end;
     blocks.push_back(std::move(*block));

@@ -14,9 +14,9 @@ struct TracebackFrame {
 
 // The last Python traceback in a worker's output.
 struct Traceback {
-  std::string type;     // "ValueError", "torch.OutOfMemoryError"
-  std::string message;  // one line, may be empty
-  std::string cause;    // "KeyError: 'x'" that a chain began with, or a group's first leaf
+  std::string type;                     // "ValueError", "torch.OutOfMemoryError"
+  std::string message;                  // one line, may be empty
+  std::string cause;                    // "KeyError: 'x'" that a chain began with
   std::optional<TracebackFrame> where;  // last frame outside of installed libraries, else the last
   std::vector<std::string> lines;       // all of it, chained ones included
   size_t lines_before = 0;              // lines that are not blank
