@@ -58,7 +58,7 @@ class CommandLine(ConformanceTest):
         words = ("--nproc-per-node", "2", "-t", "3", "--log-dir", self.path("L"))
         run = self.muster("--dry-run", *words, "--no-python", self.dump(), "an argument")
         self.assert_code(run, 0)
-        self.assertFalse(self.started())
+        self.assertEqual(self.started(), [])
         self.assertFalse(os.path.exists(self.path("L")))
         for expected in ("env.sh", "an argument", "RANK=1", "LOCAL_RANK=1", "WORLD_SIZE=2"):
             self.assertIn(expected, run.out)

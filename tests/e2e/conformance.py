@@ -55,14 +55,15 @@ class ConformanceTest(MusterTest):
         return dict(line.split("=", 1) for line in lines if "=" in line)
 
     def started(self):
-        """Whether any worker of words() or dump() ran."""
-        return any(re.match(r"(args|env)\.\d", name) for name in os.listdir(self.dir))
+        """What workers of words() and dump() wrote."""
+        return sorted(name for name in os.listdir(self.dir) if re.match(r"(args|env)\.\d", name))
 
     def refused(self, *arguments, code=2, says="", **options):
         """muster refuses this before any worker starts, in a few lines and without a traceback."""
+        before = self.started()
         run = self.muster(*arguments, **options)
         self.assert_code(run, code)
-        self.assertFalse(self.started(), "a worker was started")
+        self.assertEqual(self.started(), before, "a worker was started")
         self.assertIn(says, run.err)
         self.assertNotIn("Traceback", run.err)
         if not PEER:

@@ -197,7 +197,7 @@ class CommandLine(ConformanceTest):
         run = self.muster("--no-python", "w.sh")
         self.assert_code(run, 127)
         self.assertIn("PATH", run.err)
-        self.assertFalse(self.started())
+        self.assertEqual(self.started(), [])
 
     @row(
         15,

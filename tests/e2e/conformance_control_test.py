@@ -84,9 +84,10 @@ class Control(ConformanceTest):
             self.assertEqual(self.wait_for_file(f"signals.{rank}"), "SIGUSR1\n")
             os.remove(self.path(f"ready.{rank}"))
         self.assertIsNone(run.process.poll())
-        run.signal(signal.SIGTERM)
-        run.signal(signal.SIGTERM)
-        run.wait()
+        run.signal(signal.SIGINT)
+        harness.wait_until(lambda: "SIGINT" in self.file("signals.1"), "the workers are told")
+        run.signal(signal.SIGINT)  # they stay; this ends them
+        self.assert_code(run.wait(), 130)
 
         run = self.start_and_wait("--signals-to-handle", "SIGUSR1", worker)
         run.signal(signal.SIGUSR1)

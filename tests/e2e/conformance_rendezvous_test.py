@@ -39,7 +39,7 @@ class Rendezvous(ConformanceTest):
             self.assert_code(run, 1)
             self.assertIn(port, run.err)
             self.assertIn("in use", run.err.lower())
-            self.assertFalse(self.started())
+            self.assertEqual(self.started(), [])
 
     @row(66, "--rdzv-backend c10d --node-rank 1 -> warning, value ignored")
     def test_node_rank_with_c10d(self):
