@@ -200,6 +200,7 @@ class Report(MusterTest):
     def test_a_success_says_little(self):
         run, summary = self.run_it("--no-python", self.script("exit 0"))
         self.assertLessEqual(len(run.err.splitlines()), 4, run.err)
+        self.assertEqual(run.err.count("muster: run "), 1, run.err)
         self.assertIsNone(summary["root_cause"])
 
 
