@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A worker for the PyTorch tests: gloo_worker.py WHAT [argument]. Says "done" at its end."""
+"""A worker for the PyTorch tests: gloo_worker.py WHAT [argument]. Says "done in attempt N"
+at its end."""
 
 import os
 import signal
@@ -59,7 +60,7 @@ def main():
     dist.init_process_group("gloo")
     {"sum": sum_of_ranks, "ddp": ddp, "restart": restart, "uneven": uneven}[what]()
     dist.destroy_process_group()
-    print("done", flush=True)
+    print(f"done in attempt {ATTEMPT}", flush=True)
 
 
 main()
