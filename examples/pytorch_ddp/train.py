@@ -111,6 +111,9 @@ def main():
                     network=network.state_dict(),
                     optimizer=optimizer.state_dict(),
                 )
+    # All leave together. Besides, PyTorch 1.13 may hang if a group is destroyed right after an
+    # operation on a tensor that Python owns.
+    dist.barrier()
     dist.destroy_process_group()
 
 
