@@ -185,6 +185,11 @@ class Logs(MusterTest):
         run = self.muster(*words, self.script("echo hi"))
         self.assertEqual(sorted(run.out.splitlines()), [f"[{rank}]: hi" for rank in (0, 3, 4, 6)])
 
+    def test_streams_may_be_chosen_by_ranges_of_ranks(self):
+        words = ("--nproc-per-node", "12", "-r", "0-9:3,11:1", "--log-dir", self.logs)
+        run = self.muster(*words, "--no-python", self.script("echo hi"))
+        self.assertEqual(run.out, "[10]: hi\n")
+
     def test_prefixes_know_more_than_torchrun(self):
         words = ("--log-line-prefix-template", "${pid} ${attempt} ${stream} ${time}|", "-t", "3")
         run = self.muster(*words, "--no-python", self.script("echo $$"))
