@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/supervise.h"
 
+#include <unistd.h>
+
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -18,6 +20,7 @@
 #include "supervisor/job/torchelastic_events.h"
 #include "supervisor/job/watchdogs.h"
 #include "supervisor/logs/job_logs.h"
+#include "supervisor/workers/proc_fs.h"
 
 namespace muster {
 
@@ -169,6 +172,8 @@ void Run::announce() {
   started.local_world_size = started.world_size;
   started.max_restarts = plan.options.max_restarts;
   started.pid = front_pid_;
+  started.started_by = user_name(::getuid(), read_proc_file("/etc/passwd").value_or(""));
+  if (started.started_by.empty()) started.started_by = std::to_string(::getuid());
   recorder_.record(std::move(started));
 }
 
