@@ -51,8 +51,8 @@ class ConsoleOutput {
   void flush();
 
   // Readers should pause: the output is behind but moving, and has not used up its patience. A
-  // regular file gets all the pauses it needs as long as each write ends soon, a pipe a share of
-  // the time, a terminal none: it skips.
+  // regular file gets all the pauses it needs as long as each write ends soon, a pipe while it is
+  // read fast and otherwise a share of the time, a terminal none: it skips.
   bool wants_pause();
 
   bool idle() const { return closed_ || (!writing_ && next_.size == 0); }
