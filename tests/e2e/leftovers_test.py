@@ -2,9 +2,11 @@
 """Nothing survives, whatever is killed at whatever moment of a job's life."""
 
 import contextlib
+import json
 import os
 import random
 import signal
+import subprocess
 import time
 
 import harness
@@ -110,6 +112,20 @@ class Leftovers(MusterTest):
             self.assertEqual(harness.marked_processes(self.mark), [], f"round {number}")
             self.all_gone(f"round {number}: SIGTERM in the start")
 
+    def test_pkill_9_by_the_name_of_the_script(self):
+        # The daemon's command line does not name it: only the supervisor can find that one.
+        worker = self.script(
+            "setsid sh -c 'echo $$; exec sleep 600' </dev/null >$T/daemon 2>&1 &\n"
+            "while [ ! -s $T/daemon ]; do sleep 0.01; done; echo ready; sleep 600"
+        )
+        run = self.start("--no-python", worker)
+        harness.wait_until(lambda: "ready" in run.out, "it runs")
+        self.supervisor(run)
+        subprocess.run(["pkill", "-9", "-f", worker], check=True)
+        run.wait()
+        self.assertEqual(run.code, 137)
+        self.all_gone("pkill -9 -f")
+
     def test_a_muster_inside_a_muster(self):
         inner = [harness.MUSTER, "--nproc-per-node", 2, "--shutdown-timeout", "1", "--no-python"]
         for target in ("front", "group", "supervisor", None):
@@ -129,6 +145,42 @@ class Leftovers(MusterTest):
             else:
                 self.kill(run, target)
             self.all_gone(f"muster in muster, {target}")
+
+    def test_a_worker_stuck_in_the_kernel(self):
+        # A frozen process is as deaf to SIGKILL as one that waits for a dead disk.
+        freezer = f"/sys/fs/cgroup/freezer/muster-test.{os.getpid()}"
+        try:
+            os.mkdir(freezer)
+        except OSError as error:
+            self.skipTest(f"no writable freezer cgroup (v1): {error}")
+
+        def write(name, text):
+            with open(os.path.join(freezer, name), "w") as file:
+                file.write(text)
+
+        self.addCleanup(os.rmdir, freezer)
+        self.addCleanup(self.all_gone, "thawed")
+        self.addCleanup(self.muster, "--no-python", "/bin/true")  # removes the old cgroup
+        self.addCleanup(write, "freezer.state", "THAWED")
+        summary = self.path("summary.json")
+        run = self.start(
+            *("--nproc-per-node", 2, "--shutdown-timeout", "1", "--summary", summary),
+            *("--no-python", helper("ignore_term")),
+        )
+        harness.wait_until(lambda: run.out.count("ready") == 2, "both run")
+        stuck = harness.children(self.supervisor(run))[0]
+        write("cgroup.procs", str(stuck))
+        write("freezer.state", "FROZEN")
+        harness.wait_until(lambda: harness.process_state(stuck) == "D", "it is stuck")
+        run.signal(signal.SIGTERM)
+        run.wait()
+        self.assertEqual(run.code, 143, run.err)
+        self.assertIn(f"pid {stuck} ignore_term in state D", run.err)
+        self.assertNotIn("nothing left running", run.err)
+        with open(summary) as file:
+            (leftover,) = [one for one in json.load(file)["leftovers"] if one["pid"] == stuck]
+        self.assertEqual(leftover["state"], "D")
+        self.assertNotEqual(leftover["wait_channel"], "")
 
     def test_two_interrupts_at_any_moment(self):
         for number in range(ROUNDS // 5):

@@ -48,6 +48,10 @@ struct Job {
 
 int main(int argc, char** argv) {
   if (argc < 3) return 2;
+  const int count = std::atoi(argv[1]);
+  SpawnSpec spec;
+  spec.executable = argv[2];
+  spec.argv.assign(argv + 2, argv + argc);
   GuardLink link = split_off_supervisor({SIGTERM, SIGINT, SIGHUP, SIGQUIT});
   std::setvbuf(stdout, nullptr, _IOLBF, 0);
   std::printf("front %d supervisor %d\n", link.front_pid, getpid());
@@ -59,12 +63,9 @@ int main(int argc, char** argv) {
       job.loop, std::move(link),
       GuardChannel::Callbacks{[&](const event::SignalReceived& got) { job.on_signal(got); },
                               [&] { job.group->kill_now(StopReason::kGuardLost); }});
-  SpawnSpec spec;
-  spec.executable = argv[2];
-  spec.argv.assign(argv + 2, argv + argc);
   for (char** variable = environ; *variable != nullptr; ++variable)
     spec.environment.emplace_back(*variable);
-  job.loop.post([&] { job.start_next(std::atoi(argv[1]), spec); });
+  job.loop.post([&] { job.start_next(count, spec); });
   job.loop.run();
   return job.exit_code;
 }

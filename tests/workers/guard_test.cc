@@ -118,6 +118,20 @@ TEST_CASE_FIXTURE(GuardTest, "a signal to the supervisor itself counts too") {
   CHECK(WEXITSTATUS(wait_for_front()) == 128 + SIGTERM);
 }
 
+TEST_CASE_FIXTURE(GuardTest, "who looks for the program or its arguments finds the front alone") {
+  start_job(1, "ignore_term");
+  const std::string folder = "/proc/" + std::to_string(supervisor);
+  CHECK(read_proc_file(folder + "/comm") == "mstr-supervisor\n");
+  const std::string command = read_proc_file(folder + "/cmdline").value_or("");
+  CHECK(command.c_str() == "mstr-supervisor of " + std::to_string(front));
+  CHECK(command.find("ignore_term") == std::string::npos);
+  const std::string of_front =
+      read_proc_file("/proc/" + std::to_string(front) + "/cmdline").value_or("");
+  CHECK(of_front.find("ignore_term") != std::string::npos);
+  kill(front, SIGKILL);
+  CHECK(nothing_left());
+}
+
 TEST_CASE_FIXTURE(GuardTest, "kill -9 of the front leaves nothing") {
   start_job(3, "leave_behind", {"di", "stay"});
   CHECK(marked_processes(mark).size() == 8);

@@ -21,8 +21,9 @@ namespace muster {
 
 namespace {
 
-// Both processes have one command line. With another name, `pkill muster` and `killall muster` find
-// the front alone, whose signals arrive here in order. At most 15 characters count.
+// Whoever looks for muster or for the script that it runs (killall muster, pkill -9 -f train.py)
+// must find the front alone: its signals arrive here, and one of the two is left to clean up. So
+// the supervisor changes its name and its command line. Of the name 15 characters count.
 constexpr const char* kSupervisorName = "mstr-supervisor";
 
 // One signal to both processes arrives here twice, by two ways, within this time.
@@ -50,10 +51,21 @@ sigset_t relayed_signals(const std::vector<int>& signals) {
   _exit(1);
 }
 
-void become_supervisor() {
+// The arguments lie one behind the other from argv[0] on, and /proc/<pid>/cmdline shows that
+// memory.
+void change_command_line(const std::string& title) {
+  const std::string before = read_proc_file("/proc/self/cmdline").value_or("");
+  char* const begin = program_invocation_name;
+  if (before.c_str() != std::string_view(begin)) return;  // somebody else changed it
+  memset(begin, 0, before.size());
+  title.copy(begin, before.empty() ? 0 : before.size() - 1);
+}
+
+void become_supervisor(int front_pid) {
   setsid();
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   prctl(PR_SET_NAME, kSupervisorName, 0, 0, 0);
+  change_command_line(std::string(kSupervisorName) + " of " + std::to_string(front_pid));
   // The terminal belongs to another session now, and a closed pipe is an error to handle.
   for (int signal : {SIGTTIN, SIGTTOU, SIGPIPE})
     ::signal(signal, SIG_IGN);
@@ -96,7 +108,7 @@ GuardLink split_off_supervisor(const std::vector<int>& signals) {
     run_front(std::move(front));
   }
   front.socket.reset();
-  become_supervisor();
+  become_supervisor(link.front_pid);
   sigset_t child_signal;
   sigemptyset(&child_signal);
   sigaddset(&child_signal, SIGCHLD);
