@@ -3,8 +3,10 @@
 // Reads the command line, resolves it against this machine, splits into front and supervisor, and
 // runs the job. Everything else is library.
 
+#include <fcntl.h>
 #include <malloc.h>
 #include <signal.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstdio>
@@ -23,6 +25,16 @@
 namespace muster {
 
 namespace {
+
+// Whoever starts muster with a closed stdin, stdout or stderr (`>&-`) gets /dev/null there.
+// Otherwise the next descriptor that we open would have that number, and what is meant for the
+// console would be written into it.
+void occupy_standard_streams() {
+  for (int fd : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    // The lowest free number is `fd` itself, because those below are open by now.
+    if (fcntl(fd, F_GETFD) < 0) open("/dev/null", O_RDWR);
+  }
+}
 
 // Signals that the front passes on: those that stop the job, and USR1/USR2, which go to the
 // workers.
@@ -68,5 +80,6 @@ int run(std::vector<std::string> command) {
 }  // namespace muster
 
 int main(int argc, char** argv) {
+  muster::occupy_standard_streams();
   return muster::run(std::vector<std::string>(argv, argv + argc));
 }

@@ -174,6 +174,19 @@ class Logs(MusterTest):
         # Only its end in a failure's message: the whole text is megabytes.
         self.assertTrue(re.search(rb"\nmuster: [0-9]+ lines skipped here", text), text[-500:])
 
+    def test_closed_standard_streams_stay_out_of_the_way(self):
+        worker = self.script("echo out; echo err >&2; exit 4")
+        for closed in ((0,), (1,), (2,), (0, 1, 2)):
+            logs = self.path("closed" + "".join(map(str, closed)))
+            run = self.start(
+                *("--log-dir", logs, "--no-python", worker),
+                preexec_fn=lambda closed=closed: [os.close(number) for number in closed],
+            )
+            self.assert_code(run.wait(), 4)
+            folder = os.path.join(self.run_folder(logs), "attempt_0", "0")
+            self.assertEqual(self.file(folder, "stdout.log"), "out\n", closed)
+            self.assertEqual(self.file(folder, "stderr.log"), "err\n", closed)
+
     def test_equal_lines_are_folded(self):
         worker = self.script('echo "the same"; echo "not the same $RANK"')
         run = self.muster("--fold", "--nproc-per-node", "4", "--no-python", worker)
