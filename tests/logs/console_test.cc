@@ -205,6 +205,21 @@ TEST_CASE_FIXTURE(ConsoleTest, "a stopped terminal holds nobody up and is told w
         100);
 }
 
+TEST_CASE_FIXTURE(ConsoleTest, "what was skipped before muster's own line is said before it") {
+  on_pipe();
+  start(1);
+  auto a = add(0, "");
+  for (int i = 0; i < 100; ++i)
+    console->feed(a, std::string(100'000, 'x') + "\n");
+  console->say("muster: the end");
+  REQUIRE(run_until([&] {
+    take();
+    return console->idle();
+  }));
+  CHECK(count(seen, " lines skipped here") == 1);
+  CHECK(seen.ends_with("\nmuster: the end\n"));
+}
+
 TEST_CASE_FIXTURE(ConsoleTest, "our console does not make the shell's descriptor nonblocking") {
   on_pipe();
   start(1);
@@ -280,6 +295,14 @@ TEST_CASE_FIXTURE(ConsoleTest, "progress is clipped to the terminal's width") {
   auto a = add(0, "");
   console->feed(a, "\r0123456789012345678901234567890123456789");
   CHECK(shows("0123456789012345678"));
+}
+
+TEST_CASE_FIXTURE(ConsoleTest, "the colour of progress that was clipped does not run on") {
+  on_terminal();
+  start(1);
+  auto a = add(0, "");
+  console->feed(a, "\r\x1b[31m0123456789012345678901234567890123456789\x1b[0m");
+  CHECK(shows("\x1b[31m0123456789012345678\x1b[m"));
 }
 
 TEST_CASE_FIXTURE(ConsoleTest, "progress of several ranks in a pipe is one line each at the end") {

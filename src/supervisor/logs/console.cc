@@ -67,6 +67,7 @@ void Console::end(SourceId id) {
 
 void Console::say(std::string_view line) {
   if (fold_) fold_->flush(-1, emit_folded());
+  say_skipped();
   start_line();
   output_.buffer().append(line);
   output_.buffer().append("\n");
@@ -241,7 +242,12 @@ void Console::draw_in_row(Source& source, std::string_view text) {
   start_line();
   erased_ = 0;
   if (source.state.empty()) return;
-  output_.buffer().append(clip_to_columns(text, output_.columns() - 1));
+  std::string_view shown = clip_to_columns(text, output_.columns() - 1);
+  output_.buffer().append(shown);
+  // What was cut off may have ended a colour.
+  if (shown.size() < text.size() && shown.find('\x1b') != text.npos) {
+    output_.buffer().append("\x1b[m");
+  }
   drawn_ = source.id;
 }
 
@@ -299,7 +305,7 @@ void Console::say_skipped() {
   output_.buffer().append("muster: " + std::to_string(skipped_) +
                           " lines skipped here: this console could not keep up" +
                           (settings_.files_kept ? "; the log files have them\n" : "\n"));
-  said_skipped_ = skipped_;
+  said_skipped_ += skipped_;
   skipped_ = 0;
 }
 
