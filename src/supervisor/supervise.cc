@@ -104,9 +104,7 @@ Result<void> Run::build_logs() {
     job_->on_first_output(local_rank, stream);
   };
   callbacks.on_drained = [this](int local_rank) { job_->on_drained(local_rank); };
-  callbacks.on_trouble = [this](const std::string& message) {
-    recorder_.record(event::Trouble{"logs", message});
-  };
+  callbacks.on_trouble = [this](const std::string& message) { recorder_.trouble("logs", message); };
   auto logs = JobLogs::open(loop_, launch_.plan, std::move(callbacks));
   if (!logs) return logs.error();
   logs_ = std::move(*logs);
@@ -124,7 +122,7 @@ Result<void> Run::build_store() {
   if (!plan.agent_store) return {};
   StoreServer::Callbacks callbacks;
   callbacks.on_trouble = [this](const std::string& message) {
-    recorder_.record(event::Trouble{"store", message});
+    recorder_.trouble("store", message);
   };
   auto store = StoreServer::listen(loop_, plan.store_bind, plan.master_port, std::move(callbacks));
   if (!store) return store.error();

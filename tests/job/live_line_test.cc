@@ -3,6 +3,7 @@
 #include <signal.h>
 
 #include "job/job_story.h"
+#include "supervisor/job/recorder.h"
 #include "supervisor/job/report.h"
 
 namespace muster {
@@ -91,6 +92,20 @@ TEST_CASE("a job of which a part has finished is said, but not before some time"
         "ranks 0-2 finished, rank 3 still running after 5.0 s");
   story.exits(3, 0);
   CHECK_FALSE(uneven_end_line(story.state, story.now_us + kUnevenEndUs));
+}
+
+TEST_CASE("a part that names itself in its trouble is named once") {
+  Recorder recorder;
+  std::vector<std::string> lines;
+  recorder.observe([&](const JobState& state, const Event& event) {
+    lines.push_back(live_line(state, event).value_or("(silent)"));
+  });
+  recorder.trouble("store", "store: connection of 10.0.0.1:1 closed: a second VALIDATE");
+  recorder.trouble("store", "accept on port 1: Too many open files");
+  CHECK(lines == std::vector<std::string>{
+                     "store: connection of 10.0.0.1:1 closed: a second VALIDATE",
+                     "store: accept on port 1: Too many open files",
+                 });
 }
 
 }  // namespace muster

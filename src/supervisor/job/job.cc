@@ -76,15 +76,14 @@ void Job::start_attempt() {
   stuck_.reset();
   watchdogs_ = std::make_unique<Watchdogs>(
       parts_.loop, parts_.watchdogs,
-      Watchdogs::Callbacks{[this](int local_rank, const TimerRequest& request) {
-                             on_timer_expired(local_rank, request);
-                           },
-                           [this](int local_rank, int pid, Milliseconds duration) {
-                             on_stuck(local_rank, pid, duration);
-                           },
-                           [this](const std::string& message) {
-                             parts_.recorder.record(event::Trouble{"watchdog", message});
-                           }});
+      Watchdogs::Callbacks{
+          [this](int local_rank, const TimerRequest& request) {
+            on_timer_expired(local_rank, request);
+          },
+          [this](int local_rank, int pid, Milliseconds duration) {
+            on_stuck(local_rank, pid, duration);
+          },
+          [this](const std::string& message) { parts_.recorder.trouble("watchdog", message); }});
 
   int master_port = next_master_port();
   parts_.recorder.record(event::AttemptStarted{attempt_, plan.master_addr, master_port});
@@ -103,7 +102,7 @@ void Job::start_attempt() {
 
   Result<void> begun = parts_.logs.begin_attempt(attempt_);
   if (!begun) {
-    parts_.recorder.record(event::Trouble{"logs", begun.error().message});
+    parts_.recorder.trouble("logs", begun.error().message);
     group_->seal();
     no_attempt_ = true;
     stage_ = Stage::kStopping;

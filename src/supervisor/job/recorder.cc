@@ -20,4 +20,10 @@ void Recorder::record(EventBody body) {
     observer(state_, event);
 }
 
+void Recorder::trouble(std::string subject, std::string_view message) {
+  const std::string name = subject + ": ";
+  if (message.starts_with(name)) message.remove_prefix(name.size());
+  record(event::Trouble{std::move(subject), std::string(message)});
+}
+
 }  // namespace muster

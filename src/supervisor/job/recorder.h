@@ -2,6 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <string>
+#include <string_view>
 #include <vector>
 
 #include "loop/loop.h"
@@ -21,6 +23,10 @@ class Recorder {
   void observe(Observer observer) { observers_.push_back(std::move(observer)); }
 
   void record(EventBody body);
+
+  // Records a Trouble. Messages of a part begin with its name ("store: bind ..."), which is the
+  // subject here.
+  void trouble(std::string subject, std::string_view message);
 
   const JobState& state() const { return state_; }
 
