@@ -42,6 +42,11 @@ std::vector<OptionSpec> stream_options() {
        .default_text = "0",
        .set = s::tee,
        .help = "Streams that go to complete files and, with a prefix, to the console. Same form."},
+  };
+}
+
+std::vector<OptionSpec> run_folder_options() {
+  return {
       {.name = "log-limit",
        .value_name = "SIZE",
        .group = kLogs,
@@ -141,6 +146,11 @@ std::vector<OptionSpec> console_options() {
        .environment = true,
        .set = s::duplicate_stderr_filters,
        .help = "The same for stderr and filtered_stderr.log."},
+  };
+}
+
+std::vector<OptionSpec> terminal_options() {
+  return {
       {.name = "fold",
        .group = kLogs,
        .environment = true,

@@ -7,8 +7,10 @@
 
 namespace muster {
 
-// The part of the option table about logs and the console, in two halves.
+// The part of the option table about logs and the console, in the order of the help.
 std::vector<OptionSpec> stream_options();
+std::vector<OptionSpec> run_folder_options();
 std::vector<OptionSpec> console_options();
+std::vector<OptionSpec> terminal_options();
 
 }  // namespace muster

@@ -163,7 +163,7 @@ std::vector<OptionSpec> failure_options() {
   };
 }
 
-std::vector<OptionSpec> rendezvous_options() {
+std::vector<OptionSpec> node_options() {
   return {
       {.name = "standalone",
        .group = kRendezvous,
@@ -189,6 +189,11 @@ std::vector<OptionSpec> rendezvous_options() {
        .default_text = "0",
        .set = s::node_rank,
        .help = "This node's place among the nodes, for the static backend."},
+  };
+}
+
+std::vector<OptionSpec> rendezvous_options() {
+  return {
       {.name = "rdzv-backend",
        .value_name = "NAME",
        .group = kRendezvous,
@@ -276,8 +281,9 @@ std::vector<OptionSpec> about_options() {
 
 std::vector<OptionSpec> make_table() {
   std::vector<OptionSpec> table;
-  for (auto part : {worker_options, program_options, failure_options, stream_options,
-                    console_options, rendezvous_options, about_options}) {
+  for (auto part :
+       {worker_options, program_options, failure_options, stream_options, run_folder_options,
+        console_options, terminal_options, node_options, rendezvous_options, about_options}) {
     std::vector<OptionSpec> options = part();
     table.insert(table.end(), options.begin(), options.end());
   }
