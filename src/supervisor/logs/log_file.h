@@ -17,8 +17,8 @@ namespace muster {
 // A complete file is only appended to. A bounded one keeps its head and its newest part: when it
 // has grown past the limit, the middle is cut out by moving the newest part up behind a marker, in
 // place, a piece with each append, so that no single append waits long. It is one plain readable
-// file at every moment (`tail -f` says "file truncated" once per cut and goes on), it needs nothing
-// from the file system, and a crash in the middle of a cut loses nothing that was to be kept.
+// file at every moment (`tail -f` sees it shrink and starts it again), it needs nothing from the
+// file system, and a crash in the middle of a cut loses nothing that was to be kept.
 class LogFile {
  public:
   static constexpr int64_t kMinLimit = 64 * 1024;
