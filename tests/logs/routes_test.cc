@@ -95,6 +95,18 @@ TEST_CASE("the prefix option beats the variable, and the console mode beats both
   CHECK(routes(options, 1)[0].out.complete);
 }
 
+TEST_CASE("a single worker on a pseudo-terminal has the console to itself") {
+  Options options;
+  options.pty = true;
+  CHECK(routes(options, 1)[0].out.raw);
+  CHECK_FALSE(routes(options, 2)[0].out.raw);
+  options.console = ConsoleMode::kLines;
+  CHECK_FALSE(routes(options, 1)[0].out.raw);
+  options.console = ConsoleMode::kAuto;
+  options.tee = "3";
+  CHECK_FALSE(routes(options, 1)[0].out.raw);
+}
+
 TEST_CASE("a bad map is an error") {
   Options options;
   options.tee = "0:9";

@@ -46,8 +46,10 @@ Result<std::vector<WorkerRoutes>> plan_routes(const Options& options, int worker
       route.complete = teed || redirected;
       route.console = shown && !redirected;
       route.filter = teed && shown;
-      route.raw = options.console == ConsoleMode::kRaw;
       route.prefix = prefix_template(options, teed, workers, prefix_variable);
+      // A single worker that is given a terminal may move the cursor as it likes.
+      bool live = options.pty && options.console == ConsoleMode::kAuto && route.prefix.empty();
+      route.raw = options.console == ConsoleMode::kRaw || live;
     }
   }
   return routes;
