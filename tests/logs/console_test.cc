@@ -353,11 +353,13 @@ TEST_CASE_FIXTURE(ConsoleTest,
   CHECK(shows("[0-1]: last\n<zero> only zero\n"));
 }
 
-TEST_CASE("text is clipped by characters, not by bytes or colours") {
-  CHECK(clip_to_columns("\xc3\xa4\xc3\xb6x", 2) == "\xc3\xa4\xc3\xb6");
-  CHECK(clip_to_columns("\x1b[31mred\x1b[0m", 3) == "\x1b[31mred\x1b[0m");
-  CHECK(clip_to_columns("\x1b[31mred", 2) == "\x1b[31mre");
-  CHECK(clip_to_columns("abc", 0).empty());
+TEST_CASE_FIXTURE(ConsoleTest, "a rank cannot move a shared terminal's cursor into other lines") {
+  on_terminal();
+  start(2);
+  auto a = add(0, "[0]: "), b = add(1, "", false);
+  console->feed(a, "\x1b[2A\x1b[31mred\x1b[0m\n");
+  console->feed(b, "\x1b[2Aup\n");  // has no prefix: as it came
+  CHECK(shows("[0]: \x1b[31mred\x1b[0m\n\x1b[2Aup\n"));
 }
 
 }  // namespace muster

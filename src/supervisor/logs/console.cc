@@ -3,11 +3,14 @@
 
 #include <algorithm>
 
+#include "supervisor/logs/screen_text.h"
+
 namespace muster {
 
 namespace {
 
 constexpr std::string_view kEraseRow = "\r\x1b[K";
+constexpr std::string_view kPlain = "\x1b[0m";
 
 int64_t count_lines(std::string_view text) {
   return std::count(text.begin(), text.end(), '\n');
@@ -75,6 +78,11 @@ void Console::say(std::string_view line) {
 }
 
 void Console::on_piece(Source& source, Kind kind, std::string_view text) {
+  std::string harmless;
+  if (output_.terminal() && !source.prefix.empty() && text.find('\x1b') != text.npos) {
+    harmless = without_cursor_moves(text);
+    text = harmless;
+  }
   if (kind == Kind::kProgress) {
     put_progress(source, text);
     return;
@@ -374,24 +382,6 @@ void Console::draw_due(Clock::time_point now) {
   for (auto& [id, source] : sources_) {
     if (source.undrawn) schedule(std::max(draw_time(source), now));
   }
-}
-
-std::string_view clip_to_columns(std::string_view text, int columns) {
-  int used = 0;
-  for (size_t i = 0; i < text.size(); ++i) {
-    unsigned char c = static_cast<unsigned char>(text[i]);
-    if (c == 0x1b && i + 1 < text.size() && text[i + 1] == '[') {
-      i = std::min(text.find_first_of("@ABCDEFGHIJKLMNOPQRSTUVWXYZ[\\]^_`abcdefghijklmnopqrstuvwxyz"
-                                      "{|}~",
-                                      i + 2),
-                   text.size());
-      continue;
-    }
-    if ((c & 0xC0) == 0x80) continue;  // goes with the character before it
-    if (used == columns) return text.substr(0, i);
-    ++used;
-  }
-  return text;
 }
 
 }  // namespace muster

@@ -115,7 +115,4 @@ class Console {
   Clock::time_point tick_at_;
 };
 
-// The first `columns` columns of `text`, counting characters (UTF-8) and not escape sequences.
-std::string_view clip_to_columns(std::string_view text, int columns);
-
 }  // namespace muster
