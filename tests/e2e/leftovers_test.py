@@ -99,6 +99,20 @@ class Leftovers(MusterTest):
             self.kill(run, target)
             self.all_gone(f"round {number}: {target} killed in {phase}")
 
+    def test_sigterm_at_any_moment(self):
+        for number in range(ROUNDS // 2):
+            phase = self.random.choice(["start", "run", "restart", "restart", "end"])
+            run = self.start_job(phase)
+            self.nap(0.25 if phase == "start" else 0.05)
+            self.supervisors.update(harness.children(run.pid))
+            run.signal(signal.SIGTERM)
+            run.wait()
+            what = f"round {number}: SIGTERM in {phase}, seed {self.seed}"
+            # A job whose last worker had ended by then succeeded.
+            self.assertIn(run.code, (0, 143) if phase == "end" else (143,), what + "\n" + run.err)
+            self.assertEqual(harness.marked_processes(self.mark), [], what)
+            self.all_gone(what)
+
     def test_sigterm_while_sixty_workers_start(self):
         for number in range(ROUNDS // 5):
             run = self.start(
