@@ -196,6 +196,26 @@ class Leftovers(MusterTest):
         self.assertEqual(leftover["state"], "D")
         self.assertNotEqual(leftover["wait_channel"], "")
 
+    def test_as_the_first_process_of_a_container(self):
+        container = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+        if subprocess.run(container + ["true"], stderr=subprocess.DEVNULL).returncode != 0:
+            self.skipTest("no right to make a pid namespace")
+        for number in (signal.SIGTERM, signal.SIGKILL):
+            run = self.start(
+                *("--nproc-per-node", 2, "--shutdown-timeout", "1", "--no-python"),
+                *(helper("leave_behind"), "di", "stay"),
+                command=container + [harness.MUSTER],
+            )
+            harness.wait_until(lambda: run.out.count("ready") == 2, "both run")
+            (front,) = harness.children(run.pid)
+            (supervisor,) = harness.children(front)
+            os.kill(front if number == signal.SIGTERM else supervisor, number)
+            run.wait()
+            self.assertEqual(run.code, 128 + number, run.err)
+            if number == signal.SIGTERM:
+                self.assertIn("got SIGTERM from outside the container", run.err)
+            self.assertEqual(harness.marked_processes(self.mark), [])
+
     def test_two_interrupts_at_any_moment(self):
         for number in range(ROUNDS // 5):
             run = self.start(

@@ -65,6 +65,8 @@ TEST_CASE("signals to muster are said with their sender") {
   CHECK(live(story) == "got SIGTERM from pid 123 (alice, scancel); stopping 2 workers");
   story.say(event::SignalReceived{SIGINT, 0, 0, "", false});
   CHECK(live(story) == "got SIGINT from the terminal; stopping 2 workers");
+  story.say(event::SignalReceived{SIGTERM, 0, 0, "outside the container", false});
+  CHECK(live(story) == "got SIGTERM from outside the container; stopping 2 workers");
   story.say(event::SignalReceived{SIGUSR1, 123, 1000, "", true});
   CHECK(live(story) == "SIGUSR1 passed on to the workers");
 }

@@ -214,6 +214,7 @@ Lines success_report(const JobState& state) {
 std::string describe_signal(const event::SignalReceived& received) {
   std::string text = signal_name(received.signal);
   if (received.sender_pid == 0) {
+    if (!received.sender.empty()) return text + " from " + clean_line(received.sender);
     bool typed = received.signal == SIGINT || received.signal == SIGQUIT;
     return text + (typed || received.signal == SIGHUP ? " from the terminal" : " from the kernel");
   }

@@ -200,7 +200,9 @@ struct GuardChannel::Impl {
     received.signal = record.signal;
     received.sender_pid = record.code == SI_KERNEL ? 0 : record.pid;
     received.sender_uid = static_cast<int>(record.uid);
-    if (received.sender_pid != 0) {
+    if (record.pid == 0 && record.code == SI_USER) {
+      received.sender = "outside the container";  // whoever it is has no pid in here
+    } else if (received.sender_pid != 0) {
       received.sender = user_name(record.uid, read_proc_file("/etc/passwd").value_or(""));
       if (received.sender.empty()) received.sender = "uid " + std::to_string(record.uid);
       if (record.command[0] != '\0') received.sender += std::string(", ") + record.command;

@@ -39,8 +39,9 @@ GuardLink split_off_supervisor(const std::vector<int>& signals);
 class GuardChannel {
  public:
   struct Callbacks {
-    // `sender` reads "alice, scancel". A signal that somebody sent to both processes (pkill -f, a
-    // service manager that signals the whole cgroup) is told once.
+    // `sender` reads "alice, scancel", or "outside the container" without a pid. A signal that
+    // somebody sent to both processes (pkill -f, a service manager that signals the whole cgroup)
+    // is told once.
     std::function<void(const event::SignalReceived&)> on_signal;
     std::function<void()> on_front_lost;  // the front was killed: end everything now
   };
