@@ -287,9 +287,6 @@ std::string_view event_name(const EventBody& body) {
 std::string_view outcome_name(Outcome outcome) {
   return name_of(outcome);
 }
-std::string_view stop_reason_name(StopReason reason) {
-  return name_of(reason);
-}
 
 std::string event_to_json(const Event& event) {
   Json json;

@@ -18,9 +18,8 @@ std::string event_to_json(const Event& event);
 // name, is an error.
 Result<Event> event_from_json(std::string_view line);
 
-// The stable name of an event, outcome and stop reason in JSON.
+// The stable name of an event and of an outcome in JSON.
 std::string_view event_name(const EventBody& body);
 std::string_view outcome_name(Outcome outcome);
-std::string_view stop_reason_name(StopReason reason);
 
 }  // namespace muster

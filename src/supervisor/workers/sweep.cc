@@ -17,8 +17,6 @@ namespace {
 
 // A pass with SIGKILL looks again at most so often before it lets the loop run.
 constexpr int kMaxLooks = 16;
-// Of a process tree.
-constexpr int kMaxDepth = 10'000;
 
 bool is_zombie(const ProcStat& stat) {
   return stat.state == 'Z' || stat.state == 'X';
@@ -140,20 +138,6 @@ std::vector<event::LeftoverFound> Sweep::report() const {
     reported.push_back(std::move(more));
   }
   return reported;
-}
-
-int signal_descendant(int pid, int signal) {
-  // Pinned first, then looked at: whoever has the pid now keeps it while the pidfd is open.
-  UniqueFd pidfd(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  if (!pidfd) return errno;
-  int above = pid;
-  for (int depth = 0; above != getpid(); ++depth) {
-    auto stat = read_proc_stat(above);
-    if (!stat || stat->ppid <= 1 || depth == kMaxDepth) return ESRCH;
-    above = stat->ppid;
-  }
-  if (pid == getpid()) return ESRCH;
-  return syscall(SYS_pidfd_send_signal, pidfd.get(), signal, nullptr, 0) == 0 ? 0 : errno;
 }
 
 }  // namespace muster

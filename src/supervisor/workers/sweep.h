@@ -45,8 +45,4 @@ class Sweep {
   std::vector<Target> replaced_;   // whose pid came again
 };
 
-// Sends a signal to one process if it is a descendant of ours, and to nobody else even if its pid
-// changes hands meanwhile. 0 or an errno, ESRCH if it is no descendant.
-int signal_descendant(int pid, int signal);
-
 }  // namespace muster
