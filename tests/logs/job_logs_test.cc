@@ -393,6 +393,24 @@ TEST_CASE_FIXTURE(JobLogsTest, "with pseudo-terminals both streams are terminals
   CHECK(console_out() == "[default1]:yes\n[default1]:30 97\n");
 }
 
+TEST_CASE_FIXTURE(JobLogsTest, "a pseudo-terminal follows the size of the user's window") {
+  UserTerminal terminal;
+  in.reset(dup(terminal.slave.get()));
+  plan.options.pty = true;
+  begin(1);
+  start(0, "trap 'stty size <&1' WINCH; while :; do echo drawing; sleep 0.01; done");
+  REQUIRE(run_until([&] { return log(0).find("drawing") != std::string::npos; }));
+  struct winsize size = {31, 132, 0, 0};
+  REQUIRE(ioctl(terminal.slave.get(), TIOCSWINSZ, &size) == 0);
+  // In a job the terminal signals its controlling session; this worker asks for itself.
+  REQUIRE(run_until([&] {
+    kill(pids[0], SIGWINCH);
+    return log(0).find("31 132\n") != std::string::npos;
+  }));
+  kill(pids[0], SIGKILL);
+  end(0);
+}
+
 TEST_CASE_FIXTURE(JobLogsTest, "what is typed reaches the stdin rank's pseudo-terminal") {
   UserTerminal terminal;
   in.reset(dup(terminal.slave.get()));

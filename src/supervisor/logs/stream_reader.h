@@ -41,6 +41,7 @@ class StreamReader {
   void end_soon();
 
   bool ended() const { return ended_; }
+  int descriptor() const { return fd_.get(); }  // -1 after its end
 
  private:
   StreamReader(ChunkPool& chunks, UniqueFd fd, Hooks hooks)

@@ -59,6 +59,13 @@ Result<Pty> open_pty(int like) {
   return pty;
 }
 
+void follow_window_size(int like, int pty) {
+  struct winsize wanted = {}, now = {};
+  if (ioctl(like, TIOCGWINSZ, &wanted) != 0 || wanted.ws_col == 0) return;
+  if (ioctl(pty, TIOCGWINSZ, &now) != 0) return;
+  if (now.ws_col != wanted.ws_col || now.ws_row != wanted.ws_row) ioctl(pty, TIOCSWINSZ, &wanted);
+}
+
 bool in_background(int fd) {
   unsigned terminal = 0;
   if (ioctl(fd, TIOCGDEV, &terminal) != 0) return false;

@@ -16,6 +16,9 @@ struct Pty {
 // With the window size of `like`, if that is a terminal.
 Result<Pty> open_pty(int like);
 
+// Gives `pty` the window size that the terminal `like` has now.
+void follow_window_size(int like, int pty);
+
 // Whether `fd` is a terminal whose foreground job is another one than ours: reading it would take
 // the input of the shell. It is asked about muster's front, our parent, because we have left the
 // terminal's session ourselves.

@@ -162,6 +162,11 @@ void WorkerStreams::start_one(One& it, int pid) {
   };
   hooks.on_read = [this, &it] {
     if (keeps_order()) order_.push_back(it.stream);
+    // Asked with each piece of output: whoever draws learns of a new size by its next drawing, and
+    // the signal that tells of it goes to the front.
+    if (world_.plan.options.pty) {
+      follow_window_size(world_.descriptors.in, it.reader->descriptor());
+    }
   };
   hooks.may_go_on = [this, &it] { return may_go_on(it); };
   hooks.may_deliver = [this, &it] { return may_deliver(it); };
