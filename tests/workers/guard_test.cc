@@ -208,16 +208,22 @@ TEST_CASE_FIXTURE(GuardTest, "the front's own children from before are left alon
   kill(sleeper, SIGKILL);
 }
 
-TEST_CASE_FIXTURE(GuardTest, "a hang-up ignored at start stays ignored, an open one is relayed") {
-  for (bool ignored : {true, false}) {
-    CAPTURE(ignored);
+TEST_CASE_FIXTURE(GuardTest, "of the signals ignored at start only a hang-up stays ignored") {
+  struct Case {
+    const char* trap;
+    int sent;
+    bool relayed;
+  };
+  for (const Case& it : {Case{"trap '' HUP", SIGHUP, false}, Case{":", SIGHUP, true},
+                         Case{"trap '' INT", SIGINT, true}}) {
+    CAPTURE(it.trap);
     // spawn() resets dispositions, so let a shell ignore it as nohup does.
     out = std::make_unique<Reader>(loop);
     SpawnSpec spec;
     spec.executable = "/bin/sh";
     spec.argv = {"sh",
                  "-c",
-                 ignored ? "trap '' HUP; exec \"$@\"" : "exec \"$@\"",
+                 std::string(it.trap) + "; exec \"$@\"",
                  "sh",
                  helper("guarded_job"),
                  "1",
@@ -232,13 +238,13 @@ TEST_CASE_FIXTURE(GuardTest, "a hang-up ignored at start stays ignored, an open 
     out->close_writer();
     front = spawned->pid;
     REQUIRE(run_until([&] { return ready_workers() == 1; }));
-    kill(front, SIGHUP);
+    kill(front, it.sent);
     kill(front, SIGUSR1);
     REQUIRE(run_until([&] { return out->has("signal 10 by"); }));
     kill(front, SIGTERM);
     const int status = wait_for_front();
-    CHECK(WEXITSTATUS(status) == 128 + (ignored ? SIGTERM : SIGHUP));
-    CHECK(out->has("signal 1 by") == !ignored);
+    CHECK(WEXITSTATUS(status) == 128 + (it.relayed ? it.sent : SIGTERM));
+    CHECK(out->has("signal " + std::to_string(it.sent) + " by") == it.relayed);
   }
 }
 

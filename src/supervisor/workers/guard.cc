@@ -35,9 +35,12 @@ sigset_t relayed_signals(const std::vector<int>& signals) {
   auto add = [&](int signal) {
     struct sigaction action {};
     if (signal == SIGKILL || signal == SIGSTOP || signal == SIGCHLD) return;
-    if (sigaction(signal, nullptr, &action) == 0 && action.sa_handler != SIG_IGN) {
-      sigaddset(&relayed, signal);
-    }
+    if (sigaction(signal, nullptr, &action) != 0) return;
+    // Ignored by nohup: that is what it is for. Shells also start a script's background jobs with
+    // SIGINT and SIGQUIT ignored, but whoever sends those to us by pid wants the job stopped.
+    if (signal == SIGHUP && action.sa_handler == SIG_IGN) return;
+    ::signal(signal, SIG_DFL);
+    sigaddset(&relayed, signal);
   };
   for (int signal : signals)
     add(signal);

@@ -30,9 +30,9 @@ struct GuardLink {
 };
 
 // Forks. Returns in the supervisor only; the front stays in here and exits with the supervisor's
-// exit status. `signals` are relayed, SIGUSR1 and SIGUSR2 always; a signal ignored at start (nohup)
-// stays ignored, any other keeps its default effect on the front. Call before any thread or Loop
-// exists, and use main's argv no more: its strings are overwritten.
+// exit status. `signals` are relayed, SIGUSR1 and SIGUSR2 always; SIGHUP ignored at start (nohup)
+// stays ignored, and what is not relayed keeps its default effect on the front. Call before any
+// thread or Loop exists, and use main's argv no more: its strings are overwritten.
 GuardLink split_off_supervisor(const std::vector<int>& signals);
 
 // Reads the link in the loop. Owned by the supervisor's main.
