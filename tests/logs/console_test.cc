@@ -102,6 +102,17 @@ TEST_CASE_FIXTURE(ConsoleTest, "a partial line is shown in the end and continued
   CHECK(shows("[0]: partial end\n[0]: next\n"));
 }
 
+TEST_CASE_FIXTURE(ConsoleTest, "a long line that comes in pieces is not cut by another rank") {
+  on_pipe();
+  start(2);
+  auto a = add(0, "[0]: "), b = add(1, "[1]: ");
+  const std::string half(400'000, 'x');
+  console->feed(a, half);
+  console->feed(b, "short\n");
+  console->feed(a, half + "\n");
+  CHECK(shows("[1]: short\n[0]: " + half + half + "\n"));
+}
+
 TEST_CASE_FIXTURE(ConsoleTest, "another rank ends an open line first, and its rest has a prefix") {
   on_pipe();
   start(2);

@@ -79,18 +79,20 @@ std::string_view LineSplitter::feed_lines(std::string_view bytes, const Emit& em
 }
 
 void LineSplitter::hold(std::string_view bytes, const Emit& emit) {
+  // Only what is new may redraw, or a '\r' that stood at the very end.
+  size_t seen = held_.empty() ? 0 : held_.size() - 1;
   held_ += bytes;
-  if (find_redraw(held_) != kNone) {
+  if (find_redraw(std::string_view(held_).substr(seen)) != kNone) {
     progress_ = true;
     bool trailing = held_.back() == '\r';
     std::string state(last_state(held_));
     held_ = std::move(state);
     if (trailing) held_ += '\r';
   }
-  if (held_.size() > kHoldLimit) {
+  if (held_.size() > (progress_ ? kProgressLimit : kHoldLimit)) {
     // Too long to be held, and no progress bar either.
     emit(Kind::kOpen, held_);
-    held_.clear();
+    forget_held();
     open_ = true;
     progress_ = false;
   } else if (progress_) {
@@ -112,8 +114,14 @@ void LineSplitter::end_line(std::string_view rest, const Emit& emit) {
   } else {
     emit(open_ && !progress_ ? Kind::kClose : Kind::kLines, rest);
   }
-  held_.clear();
+  forget_held();
   open_ = progress_ = false;
+}
+
+// The memory of a long line goes too: there may be many streams.
+void LineSplitter::forget_held() {
+  held_.clear();
+  if (held_.capacity() > kProgressLimit) held_.shrink_to_fit();
 }
 
 void LineSplitter::release(const Emit& emit) {
@@ -124,7 +132,7 @@ void LineSplitter::release(const Emit& emit) {
     return;
   }
   emit(Kind::kOpen, held_);
-  held_.clear();
+  forget_held();
   open_ = true;
 }
 

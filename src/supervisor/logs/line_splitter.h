@@ -21,8 +21,10 @@ class LineSplitter {
   };
   using Emit = std::function<void(Kind kind, std::string_view text)>;
 
-  // A beginning longer than this is given out at once, in pieces.
-  static constexpr size_t kHoldLimit = 64 * 1024;
+  // A beginning longer than this is given out at once, in pieces, between which others may write.
+  static constexpr size_t kHoldLimit = 1024 * 1024;
+  // The same for a line that was redrawn.
+  static constexpr size_t kProgressLimit = 64 * 1024;
 
   void feed(std::string_view bytes, const Emit& emit);
 
@@ -38,6 +40,7 @@ class LineSplitter {
  private:
   void hold(std::string_view bytes, const Emit& emit);
   void end_line(std::string_view rest, const Emit& emit);
+  void forget_held();
   std::string_view feed_lines(std::string_view bytes, const Emit& emit);
 
   std::string held_;       // of the current line, not given out or (progress_) its present state
