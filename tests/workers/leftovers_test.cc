@@ -105,6 +105,18 @@ TEST_CASE_FIXTURE(WorkersTest, "a stop reaches the child of a shell without wait
   REQUIRE(run_until_gone());
 }
 
+TEST_CASE_FIXTURE(WorkersTest, "what ends with its worker needs no signal and is not reported") {
+  // As Python's resource tracker does, which ignores SIGTERM.
+  make_group({kNever, kNever, kNever});
+  const int worker = start_ready(0, "leave_behind", {"ei", "stay"});
+  group->seal();
+  group->stop(SIGTERM, StopReason::kSignal);
+  REQUIRE(run_until_gone());
+  CHECK(found.empty());
+  REQUIRE(sent.size() == 1);
+  CHECK(sent[0].pid == worker);
+}
+
 TEST_CASE_FIXTURE(WorkersTest, "kill_now ends workers, their children and daemons at once") {
   make_group({kNever, kNever, kNever});
   start_ready(0, "leave_behind", {"di", "stay"});

@@ -72,11 +72,15 @@ std::string why_still_there(const ProcStat& stat) {
 
 bool Sweep::signal_once(const ProcStat& found, int signal) {
   Target& target = targets_[found.pid];
-  if (target.signal != 0 && !target.stat.same_process(found)) {
-    replaced_.push_back(target);
-    target = Target{};
+  if (!target.stat.same_process(found)) {
+    if (target.signal != 0) replaced_.push_back(target);
+    target = Target{found, Clock::now(), 0, 0};
   }
   if (target.signal == signal) return false;
+  if (signal != SIGKILL && Clock::now() - target.first_seen < kOwnEnd) {
+    waiting_ = true;
+    return false;
+  }
   const int error = send_signal(found, signal);
   if (error == ESRCH && target.signal == 0) {
     targets_.erase(found.pid);  // it ended by itself
@@ -90,6 +94,7 @@ bool Sweep::signal_once(const ProcStat& found, int signal) {
 
 std::vector<Sweep::Sent> Sweep::pass(int signal, const std::set<int>& spared,
                                      const std::function<bool(const ProcStat&)>& wanted) {
+  waiting_ = false;
   std::vector<Sent> sent;
   for (int look = 0; look < kMaxLooks; ++look) {
     const size_t before = sent.size();
@@ -118,7 +123,7 @@ std::vector<event::LeftoverFound> Sweep::report() const {
     reported.push_back(std::move(found));
   }
   auto add_ended = [&](const Target& target) {
-    if (target.error != 0) return;  // not our doing
+    if (target.signal == 0 || target.error != 0) return;  // not our doing
     event::LeftoverFound found = leftover(target.stat);
     found.fate = std::string("ended by SIG") + signal_name(target.signal);
     reported.push_back(std::move(found));

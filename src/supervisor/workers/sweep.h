@@ -6,6 +6,7 @@
 #include <set>
 #include <vector>
 
+#include "loop/loop.h"
 #include "supervisor/job/event.h"
 #include "supervisor/workers/proc_fs.h"
 
@@ -21,11 +22,19 @@ class Sweep {
     int signal = 0;
   };
 
+  // What runtimes keep beside a worker (Python's resource tracker) ends by itself as soon as it
+  // sees that the worker is gone. Only what has not done so after this time is worth a signal other
+  // than SIGKILL, and a line in the report.
+  static constexpr Milliseconds kOwnEnd{50};
+
   // Sends `signal`, once each, to every descendant that `wanted` accepts and that is no zombie;
   // `spared` ones and what is below them are not looked at. With SIGKILL it goes to their process
   // groups too and looks again until it finds nobody new, so that those who fork lose.
   std::vector<Sent> pass(int signal, const std::set<int>& spared,
                          const std::function<bool(const ProcStat&)>& wanted);
+
+  // Whether the last pass left somebody that time: then another is due when it is over.
+  bool waiting() const { return waiting_; }
 
   // How it ended, for the report: those that were there when first signalled and are gone, and
   // those that are still there. Capped at kMaxReported, the last entry then counts the rest.
@@ -36,6 +45,7 @@ class Sweep {
  private:
   struct Target {
     ProcStat stat;
+    Clock::time_point first_seen{};
     int signal = 0;  // the last one sent
     int error = 0;   // errno of the last sending
   };
@@ -43,6 +53,7 @@ class Sweep {
 
   std::map<int, Target> targets_;  // by pid
   std::vector<Target> replaced_;   // whose pid came again
+  bool waiting_ = false;
 };
 
 }  // namespace muster

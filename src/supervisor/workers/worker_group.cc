@@ -112,11 +112,12 @@ void WorkerGroup::Impl::settle() {
   if (!flush_outbox() || !report_deaths()) return;
   reap_orphans();
   run_ladder();
-  if (!flush_outbox()) return;
   if (sealed && living.empty()) {
     tend_leftovers();
-    if (!flush_outbox()) return;
+  } else if (sweep.waiting()) {
+    sweep_leftovers();
   }
+  if (!flush_outbox()) return;
   const bool over = living.empty() && nobody_left;
   if (sealed && (over || ladder.exhausted(Clock::now()))) return finish();
   arm_timer();
@@ -203,6 +204,7 @@ void WorkerGroup::Impl::arm_timer() {
   auto wait = std::chrono::ceil<Milliseconds>(ladder.due() - now);
   // Only SIGCHLD would tell of new processes, and those who start them send none.
   if (level == SIGKILL) wait = std::min(wait, kRecheck);
+  if (sweep.waiting()) wait = std::min(wait, Sweep::kOwnEnd);
   timer = Timer::start(loop, std::max(wait, Milliseconds(1)), [this] { settle(); });
 }
 
