@@ -9,7 +9,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <cstdio>
+#include <cstring>
 #include <string>
 #include <utility>
 #include <variant>
@@ -48,14 +50,31 @@ std::vector<int> relayed_signals(const Options& options) {
   return signals;
 }
 
+// One that the shell closed (`<&-`) would go to the first thing that we open ourselves, and a
+// worker would read our signals as its input.
+void fill_standard_descriptors() {
+  while (true) {
+    const int fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+    if (fd > STDERR_FILENO) ::close(fd);
+    if (fd < 0 || fd > STDERR_FILENO) return;
+  }
+}
+
+// What was asked for instead of a job: nobody should take half of it for the whole.
+int print(const std::string& text, int code) {
+  if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return code;
+  std::fprintf(stderr, "muster: write to stdout: %s\n", std::strerror(errno));
+  return 1;
+}
+
 int run(std::vector<std::string> command) {
+  fill_standard_descriptors();
   Launch launch;
   const Environment environment = current_environment();
   Parsed parsed = parse(command, environment);
   if (auto* early = std::get_if<EarlyExit>(&parsed)) {
-    std::fputs(early->out.c_str(), stdout);
     std::fputs(early->err.c_str(), stderr);
-    return early->code;
+    return print(early->out, early->code);
   }
   Result<LaunchPlan> plan = make_plan(std::get<Options>(parsed), this_machine(), environment);
   if (!plan) {
@@ -66,8 +85,7 @@ int run(std::vector<std::string> command) {
   launch.plan = std::move(*plan);
   launch.command = std::move(command);
   if (launch.plan.options.dry_run) {
-    std::fputs(dry_run_text(launch.plan).c_str(), stdout);
-    return 0;
+    return print(dry_run_text(launch.plan), 0);
   }
   GuardLink link = split_off_supervisor(relayed_signals(launch.plan.options));
   // The pool's threads share two arenas: what they allocate is small, what arenas keep is not.

@@ -42,4 +42,11 @@ TEST_CASE("what cannot heal is not retried unless the user insists") {
   CHECK(decide(0, 3, false, true).restart);
 }
 
+TEST_CASE("no attempt begins beside what is left of the one before") {
+  event::FailureFound root;
+  RestartDecision decision = decide_restart(root, {0, 3, true, true});
+  CHECK_FALSE(decision.restart);
+  CHECK(decision.reason == "not restarted: something of this attempt is still running");
+}
+
 }  // namespace muster

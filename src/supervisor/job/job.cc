@@ -294,11 +294,12 @@ void Job::conclude(std::optional<Verdict> verdict) {
     parts_.recorder.record(other);
   const Options& options = parts_.plan.options;
   RestartDecision decision = decide_restart(
-      verdict->root, RestartBudget{attempt_, options.max_restarts, options.restart_always});
+      verdict->root,
+      RestartBudget{attempt_, options.max_restarts, options.restart_always, stuck_leftovers_});
   if (!decision.restart) return end(Outcome::kFailed, verdict->root.exit_code);
   // Whoever asked for an end gets it, although a restart was due.
   if (stop_signal_ == 0) stop_signal_ = late_signal_;
-  if (stop_signal_ != 0 || front_lost_ || stuck_leftovers_) return end_without_failure();
+  if (stop_signal_ != 0 || front_lost_) return end_without_failure();
   ++attempt_;
   parts_.recorder.record(event::RestartScheduled{attempt_, attempt_, options.max_restarts});
   if (parts_.store != nullptr) parts_.store->reset();

@@ -166,8 +166,10 @@ void add_restarts(Lines& lines, const JobState& state, const AttemptState* attem
                      std::to_string(state.job.max_restarts) + " used";
   bool failed = state.end && state.end->outcome == Outcome::kFailed;
   if (failed && attempt && attempt->root_cause) {
-    RestartDecision decision =
-        decide_restart(*attempt->root_cause, {state.restarts_used, state.job.max_restarts, false});
+    bool left = std::any_of(state.leftovers.begin(), state.leftovers.end(),
+                            [](const event::LeftoverFound& found) { return !found.ended; });
+    RestartDecision decision = decide_restart(
+        *attempt->root_cause, {state.restarts_used, state.job.max_restarts, false, left});
     bool used_up = state.job.max_restarts > 0 && state.restarts_used >= state.job.max_restarts;
     if (!decision.restart && !used_up) text += " · " + decision.reason;
   }

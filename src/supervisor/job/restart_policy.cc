@@ -9,6 +9,9 @@ RestartDecision decide_restart(const event::FailureFound& root_cause, const Rest
     return {false, budget.max == 1 ? "the one restart was used"
                                    : "all " + std::to_string(budget.max) + " restarts were used"};
   }
+  if (budget.left_running) {
+    return {false, "not restarted: something of this attempt is still running"};
+  }
   if (!root_cause.can_heal && !budget.restart_always) {
     return {false, "not retried: " + root_cause.kind +
                        " cannot heal by itself (--restart-always retries all the same)"};

@@ -11,6 +11,7 @@ struct RestartBudget {
   int used = 0;
   int max = 0;                  // --max-restarts
   bool restart_always = false;  // --restart-always: also for what cannot heal
+  bool left_running = false;    // something of the failed attempt could not be ended
 };
 
 struct RestartDecision {

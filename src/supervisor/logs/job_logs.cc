@@ -133,7 +133,7 @@ Result<void> JobLogsImpl::begin_attempt(int attempt) {
   if (!folder_.path.empty()) {
     attempt_dir_ = folder_.path + "/attempt_" + std::to_string(attempt);
     if (mkdir(attempt_dir_.c_str(), 0777) != 0) {
-      return errno_error(errno, "logs: make folder " + attempt_dir_);
+      return errno_error(errno, "make folder " + attempt_dir_);
     }
     for (Stream stream : {Stream::kStdout, Stream::kStderr}) {
       if (auto opened = open_filter(stream); !opened) return opened;
@@ -145,7 +145,7 @@ Result<void> JobLogsImpl::begin_attempt(int attempt) {
     if (!attempt_dir_.empty()) {
       identity.dir = worker_dir(local_rank);
       if (mkdir(identity.dir.c_str(), 0777) != 0) {
-        return errno_error(errno, "logs: make folder " + identity.dir);
+        return errno_error(errno, "make folder " + identity.dir);
       }
     }
     workers_.push_back(std::make_unique<WorkerStreams>(world_, identity, routes_[i]));
@@ -164,7 +164,7 @@ Result<void> JobLogsImpl::open_filter(Stream stream) {
   FilterFile::Hooks hooks;
   hooks.on_room = [this] { on_room(); };
   hooks.on_file_error = [this, path = (*file)->path()](const LogFile::Written& written) {
-    world_.callbacks.on_trouble(errno_error(written.error, "logs: write " + path).message);
+    world_.callbacks.on_trouble(errno_error(written.error, "write " + path).message);
   };
   auto& filter = out ? world_.out_filter : world_.err_filter;
   filter = std::make_unique<FilterFile>(world_.chunks, world_.gate, std::move(*file), *needles,

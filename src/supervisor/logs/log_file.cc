@@ -27,7 +27,7 @@ constexpr int64_t kMarkerLength = sizeof(kMarker) - 1 - sizeof("%020" PRId64) + 
 Result<std::shared_ptr<LogFile>> LogFile::create(std::string path, int64_t limit) {
   std::shared_ptr<LogFile> file = create_later(std::move(path), limit);
   if (int error = file->open_file(); error != 0) {
-    return errno_error(error, "logs: open " + file->path_);
+    return errno_error(error, "open " + file->path_);
   }
   return file;
 }

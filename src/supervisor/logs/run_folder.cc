@@ -57,17 +57,16 @@ Result<void> make_base(const fs::path& base, bool is_default) {
   fs::path made;
   for (const fs::path& part : base) {
     made /= part;
-    if (mkdir(made.c_str(), is_default ? 0700 : 0777) != 0 && errno != EEXIST &&
-        !fs::is_directory(made, error)) {
-      return errno_error(errno, "logs: make folder " + made.string());
-    }
+    if (mkdir(made.c_str(), is_default ? 0700 : 0777) == 0 || errno == EEXIST) continue;
+    const int why = errno;  // a folder on a read-only disk is told from one that is missing
+    if (!fs::is_directory(made, error)) return errno_error(why, "make folder " + made.string());
   }
   struct stat info;
-  if (stat(base.c_str(), &info) != 0) return errno_error(errno, "logs: " + base.string());
-  if (!S_ISDIR(info.st_mode)) return errno_error(ENOTDIR, "logs: " + base.string());
+  if (stat(base.c_str(), &info) != 0) return errno_error(errno, base.string());
+  if (!S_ISDIR(info.st_mode)) return errno_error(ENOTDIR, base.string());
   // In a temporary folder that everybody shares the name may be somebody else's trap.
   if (is_default && info.st_uid != geteuid()) {
-    return errno_error(EPERM, "logs: " + base.string() + " belongs to somebody else");
+    return errno_error(EPERM, base.string() + " belongs to somebody else");
   }
   return {};
 }
@@ -84,15 +83,15 @@ Result<RunFolder> make_in(const fs::path& base, const std::string& run_id, bool 
     folder.in_default_base = is_default;
     if (mkdir(folder.path.c_str(), 0700) != 0) {
       if (errno == EEXIST) continue;
-      return errno_error(errno, "logs: make folder " + folder.path);
+      return errno_error(errno, "make folder " + folder.path);
     }
     std::string lock = folder.path + "/" + kRunLockFile;
     folder.lock.reset(open(lock.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
-    if (!folder.lock) return errno_error(errno, "logs: create " + lock);
+    if (!folder.lock) return errno_error(errno, "create " + lock);
     flock(folder.lock.get(), LOCK_EX | LOCK_NB);
     return folder;
   }
-  return errno_error(EEXIST, "logs: make a folder in " + base.string());
+  return errno_error(EEXIST, "make a folder in " + base.string());
 }
 
 }  // namespace
@@ -102,7 +101,10 @@ Result<RunFolder> make_run_folder(const std::string& log_dir, const std::string&
   if (!log_dir.empty()) {
     std::error_code error;
     fs::path base = fs::absolute(log_dir, error).lexically_normal();
-    if (error) return Error{error.value(), "logs: " + log_dir + ": " + error.message()};
+    if (error) {
+      return Error{error.value(),
+                   "make folder " + log_dir + ": there is no current folder: " + error.message()};
+    }
     return make_in(base, run_id, false);
   }
   Result<RunFolder> folder = Error{};

@@ -39,13 +39,13 @@ Result<Pty> open_pty(int like) {
   Pty pty;
   pty.master.reset(posix_openpt(O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC));
   if (!pty.master || grantpt(pty.master.get()) != 0 || unlockpt(pty.master.get()) != 0) {
-    return errno_error(errno, "logs: make a pseudo-terminal");
+    return errno_error(errno, "make a pseudo-terminal");
   }
   // Not by name: /dev/pts may be another one here.
   pty.slave.reset(ioctl(pty.master.get(), TIOCGPTPEER, O_RDWR | O_NOCTTY | O_CLOEXEC));
   struct termios settings;
   if (!pty.slave || tcgetattr(pty.slave.get(), &settings) != 0) {
-    return errno_error(errno, "logs: open a pseudo-terminal");
+    return errno_error(errno, "open a pseudo-terminal");
   }
   settings.c_oflag &= ~static_cast<tcflag_t>(OPOST);
   settings.c_lflag &= ~static_cast<tcflag_t>(ECHO | ECHOE | ECHOK | ECHONL);

@@ -120,7 +120,7 @@ Result<StdioSource> WorkerStreams::open_one(One& it) {
 
 Result<void> WorkerStreams::open_pipe(One& it) {
   int ends[2];
-  if (pipe2(ends, O_CLOEXEC) != 0) return errno_error(errno, "logs: make a pipe");
+  if (pipe2(ends, O_CLOEXEC) != 0) return errno_error(errno, "make a pipe");
   it.ours.reset(ends[0]);
   it.workers.reset(ends[1]);
   fcntl(it.ours.get(), F_SETFL, O_NONBLOCK);
@@ -194,7 +194,7 @@ void WorkerStreams::ended(Milliseconds bound) {
     bound_ = Timer::start(world_.loop, std::max(bound, kLeastGivingUp), [this] {
       for (One& it : streams_) {
         if (!it.done()) {
-          world_.callbacks.on_trouble("logs: writing " + it.path +
+          world_.callbacks.on_trouble("writing " + it.path +
                                       " does not end; what it lacks is lost");
         }
       }
@@ -240,7 +240,7 @@ void WorkerStreams::on_file_error(One& it, const LogFile::Written& written) {
   it.lost += written.lost;
   if (it.error == written.error) return;  // said before
   it.error = written.error;
-  world_.callbacks.on_trouble("logs: write " + it.path + ": " + std::strerror(written.error) +
+  world_.callbacks.on_trouble("write " + it.path + ": " + std::strerror(written.error) +
                               "; output is being lost from this file, " +
                               std::to_string(written.lost) + " bytes so far");
 }
@@ -251,7 +251,7 @@ void WorkerStreams::on_end(One& it) {
   if (it.source != 0) world_.console(it.stream).end(it.source);
   it.source = 0;
   if (it.lost > 0) {
-    world_.callbacks.on_trouble("logs: " + it.path + " lacks " + std::to_string(it.lost) +
+    world_.callbacks.on_trouble(it.path + " lacks " + std::to_string(it.lost) +
                                 " bytes: " + std::strerror(it.error));
   }
   check_drained();

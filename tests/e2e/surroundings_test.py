@@ -1,0 +1,59 @@
+# SPDX-License-Identifier: Apache-2.0
+"""muster where something that every program takes for granted is missing."""
+
+import os
+import unittest
+
+import harness
+from harness import MusterTest
+
+
+def close_all():
+    for fd in (0, 1, 2):
+        os.close(fd)
+
+
+class Surroundings(MusterTest):
+    def test_closed_descriptors_are_nobody_elses(self):
+        worker = self.script(
+            """
+            readlink /proc/self/fd/0
+            echo words >&2
+            exit 4
+            """
+        )
+        log_dir = self.path("logs")
+        run = self.muster(
+            "--log-dir", log_dir, "--redirects", "3", "--no-python", worker, preexec_fn=close_all
+        )
+        self.assert_code(run, 4)
+        worker_dir = os.path.join(self.run_folder(log_dir), "attempt_0", "0")
+        self.assertEqual(harness.read(os.path.join(worker_dir, "stdout.log")), b"/dev/null\n")
+        self.assertEqual(harness.read(os.path.join(worker_dir, "stderr.log")), b"words\n")
+
+    def test_half_a_help_text_is_no_success(self):
+        for option in (["--help"], ["--dry-run", "--no-python", "true"]):
+            with open("/dev/full", "w") as full:
+                run = self.muster(*option, stdout=full)
+            self.assert_code(run, 1)
+            self.assertIn("muster: write to stdout: No space left on device", run.err)
+
+    def test_a_folder_that_cannot_be_made_is_named_with_its_reason(self):
+        run = self.muster("--log-dir", "/sys/muster/logs", "--no-python", "true")
+        self.assert_code(run, 1)
+        self.assertIn("muster: make folder /sys/muster: ", run.err)
+        self.assertNotIn("No such file", run.err)
+
+    def test_a_current_folder_that_is_gone(self):
+        gone = self.path("gone")
+        os.mkdir(gone)
+        remove = {"cwd": gone, "preexec_fn": lambda: os.rmdir(gone)}
+        run = self.muster("--log-dir", "logs", "--no-python", "true", **remove)
+        self.assert_code(run, 1)
+        self.assertIn("make folder logs: there is no current folder", run.err)
+        os.mkdir(gone)
+        self.assert_code(self.muster("--no-python", "true", **remove), 0)
+
+
+if __name__ == "__main__":
+    harness.main()
