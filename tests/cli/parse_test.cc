@@ -86,6 +86,7 @@ TEST_CASE("an ambiguous prefix names what it could be") {
 TEST_CASE("an unknown option is quoted with the nearest valid one") {
   mentions(error_of({"--foo", "w.sh"}), "unrecognized arguments: --foo");
   mentions(error_of({"--nprocs", "2", "w.sh"}), "--nprocs (did you mean --nproc-per-node?)");
+  mentions(error_of({"--nprc", "2", "w.sh"}), "--nprc (did you mean --nproc-per-node?)");
   mentions(error_of({"--max-restart-s=2", "w.sh"}),
            "--max-restart-s (did you mean --max-restarts?)");
   mentions(error_of({"--standalnoe", "w.sh"}), "did you mean --standalone?");

@@ -34,7 +34,8 @@ size_t edit_distance(std::string_view from, std::string_view to) {
 std::string nearest(std::string_view word, const std::vector<std::string>& candidates) {
   if (word.size() > kMaxWord) return {};
   std::string best;
-  size_t best_cost = std::max<size_t>(1, word.size() / 3) + 1;
+  size_t slips = std::max<size_t>(word.size() > 3 ? 2 : 1, word.size() / 3);
+  size_t best_cost = slips + 1;
   for (const std::string& candidate : candidates) {
     size_t cost = edit_distance(word, candidate);
     if (word.size() > 3 && candidate.size() > word.size()) {
