@@ -313,7 +313,7 @@ TEST_CASE_FIXTURE(ConsoleTest, "the colour of progress that was clipped does not
   start(1);
   auto a = add(0, "");
   console->feed(a, "\r\x1b[31m0123456789012345678901234567890123456789\x1b[0m");
-  CHECK(shows("\x1b[31m0123456789012345678\x1b[m"));
+  CHECK(shows("\x1b[31m0123456789012345678\x1b[0m"));
 }
 
 TEST_CASE_FIXTURE(ConsoleTest, "progress of several ranks in a pipe is one line each at the end") {

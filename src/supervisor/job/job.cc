@@ -51,7 +51,7 @@ std::string error_file_of(const std::vector<Evidence>& evidence, const event::Fa
 
 }  // namespace
 
-Job::Job(Parts parts, std::function<void(int)> on_end)
+Job::Job(const Parts& parts, std::function<void(int)> on_end)
     : parts_(parts), on_end_(std::move(on_end)), stop_signals_(stop_signals(parts.plan.options)) {}
 
 Job::~Job() {
@@ -98,7 +98,7 @@ void Job::start_attempt() {
             parts_.recorder.record(event::SignalSent{attempt_, sent.local_rank, sent.pid,
                                                      sent.signal, sent.to_group, sent.reason});
           },
-          [this](std::vector<event::LeftoverFound> found) { on_group_gone(found); }});
+          [this](const std::vector<event::LeftoverFound>& found) { on_group_gone(found); }});
 
   Result<void> begun = parts_.logs.begin_attempt(attempt_);
   if (!begun) {

@@ -50,7 +50,7 @@ class Job {
 
   // `on_end` is called once, from the loop, with muster's exit code, when nothing of the job is
   // left and JobEnded is recorded.
-  Job(Parts parts, std::function<void(int exit_code)> on_end);
+  Job(const Parts& parts, std::function<void(int exit_code)> on_end);
   ~Job();
 
   void start();

@@ -107,7 +107,8 @@ std::string summary_json(const JobState& state) {
   json["command"] = state.job.command;
   json["world_size"] = state.job.world_size;
   json["started"] = utc_text(state.started, 3);
-  json["duration_s"] = static_cast<double>(state.last_us / 1000) / 1000;
+  const int64_t milliseconds = state.last_us / 1000;
+  json["duration_s"] = static_cast<double>(milliseconds) / 1000;
   add_causes(state, json);
   json["earlier_failures"] = earlier_failures(state);
   json["stop"] = state.stop_signal ? stop_json(*state.stop_signal) : Json(nullptr);

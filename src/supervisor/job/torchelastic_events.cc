@@ -23,8 +23,8 @@ struct Writer {
   std::vector<std::string> lines = {};
 
   // Keys in torchrun's order.
-  void add(const char* source, const std::string& status, const RankState* worker, Json details,
-           Json raw_error = nullptr) {
+  void add(const char* source, const std::string& status, const RankState* worker,
+           const Json& details, Json raw_error = nullptr) {
     const AttemptState* attempt = state.current();
     Json metadata;
     metadata["run_id"] = state.job.run_id;
@@ -63,7 +63,7 @@ struct Writer {
     int code = end.signal != 0 ? -end.signal : end.exit_code;
     details["exit_code"] = {ended ? Json(code) : Json(nullptr)};
     details["worker_pid"] = {rank.pid};
-    add("WORKER", status, &rank, std::move(details), std::move(raw_error));
+    add("WORKER", status, &rank, details, std::move(raw_error));
   }
 
   void add_ends() {

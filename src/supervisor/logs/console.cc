@@ -254,7 +254,7 @@ void Console::draw_in_row(Source& source, std::string_view text) {
   output_.buffer().append(shown);
   // What was cut off may have ended a colour.
   if (shown.size() < text.size() && shown.find('\x1b') != text.npos) {
-    output_.buffer().append("\x1b[m");
+    output_.buffer().append(kPlain);
   }
   drawn_ = source.id;
 }
