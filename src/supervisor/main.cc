@@ -5,10 +5,8 @@
 
 #include <fcntl.h>
 #include <malloc.h>
-#include <signal.h>
 #include <unistd.h>
 
-#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
@@ -38,28 +36,6 @@ void occupy_standard_streams() {
   }
 }
 
-// Signals that the front passes on: those that stop the job, and USR1/USR2, which go to the
-// workers.
-std::vector<int> relayed_signals(const Options& options) {
-  std::vector<int> signals = stop_signals(options);
-  for (int forwarded : {SIGUSR1, SIGUSR2}) {
-    if (std::find(signals.begin(), signals.end(), forwarded) == signals.end()) {
-      signals.push_back(forwarded);
-    }
-  }
-  return signals;
-}
-
-// One that the shell closed (`<&-`) would go to the first thing that we open ourselves, and a
-// worker would read our signals as its input.
-void fill_standard_descriptors() {
-  while (true) {
-    const int fd = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-    if (fd > STDERR_FILENO) ::close(fd);
-    if (fd < 0 || fd > STDERR_FILENO) return;
-  }
-}
-
 // What was asked for instead of a job: nobody should take half of it for the whole.
 int print(const std::string& text, int code) {
   if (std::fputs(text.c_str(), stdout) >= 0 && std::fflush(stdout) == 0) return code;
@@ -68,7 +44,6 @@ int print(const std::string& text, int code) {
 }
 
 int run(std::vector<std::string> command) {
-  fill_standard_descriptors();
   Launch launch;
   const Environment environment = current_environment();
   Parsed parsed = parse(command, environment);
@@ -87,7 +62,7 @@ int run(std::vector<std::string> command) {
   if (launch.plan.options.dry_run) {
     return print(dry_run_text(launch.plan), 0);
   }
-  GuardLink link = split_off_supervisor(relayed_signals(launch.plan.options));
+  GuardLink link = split_off_supervisor(stop_signals(launch.plan.options));
   // The pool's threads share two arenas: what they allocate is small, what arenas keep is not.
   ::mallopt(M_ARENA_MAX, 2);
   return supervise(launch, std::move(link));
