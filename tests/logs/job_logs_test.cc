@@ -326,7 +326,11 @@ TEST_CASE_FIXTURE(JobLogsTest, "a full disk is said once and the console goes on
 TEST_CASE_FIXTURE(JobLogsTest, "both consoles at one place share their lines") {
   err.reset(dup(out.get()));
   begin(1);
-  start(0, "printf partial; sleep 0.5; echo error >&2; sleep 0.2; echo rest");
+  auto wait_for = [this](const std::string& text) {
+    return "while ! grep -q " + text + " " + dir.path + "/out; do sleep 0.01; done; ";
+  };
+  start(0, "printf partial; " + wait_for("partial") + "echo error >&2; " + wait_for("error") +
+               "echo rest");
   end(0);
   logs->say("muster: done");
   finish();

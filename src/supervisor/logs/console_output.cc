@@ -19,8 +19,8 @@ namespace {
 
 constexpr size_t kPauseMark = 1024 * 1024;  // readers pause while more than this waits
 
-// For one write to a regular file: on a busy machine it may take long.
-constexpr Milliseconds kFilePatience{1'000};
+// For one write to a regular file: when the system writes a full cache back it takes seconds.
+constexpr Milliseconds kFilePatience{5'000};
 
 // A pipe has this at most. It gains a fifth of the time, and a millisecond with every 50 KiB that
 // are taken: one that is read at 50 MB/s or more never skips.

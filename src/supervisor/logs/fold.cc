@@ -4,7 +4,6 @@
 namespace muster {
 
 void Fold::add(int rank, std::string_view line, Clock::time_point now, const Emit& emit) {
-  advance(now, emit);
   std::string text(line);
   uint64_t& after = last_of_rank_[rank];
   auto newest = newest_.find(text);
