@@ -71,6 +71,7 @@ TEST_CASE_FIXTURE(PlanFixture, "OMP_NUM_THREADS is 1 for several workers unless 
   CHECK(variable(made, 1, "OMP_NUM_THREADS") == "1");
   REQUIRE(made.notes.size() == 1);
   CHECK(made.notes[0] == "OMP_NUM_THREADS=1 for each worker; --omp-threads auto would make it 4");
+  CHECK(plan({"--nproc-per-node", "8", "x"}).notes[0] == "OMP_NUM_THREADS=1 for each worker");
   environment.emplace_back("OMP_NUM_THREADS=");
   made = plan({"--nproc-per-node", "2", "x"});
   CHECK(variable(made, 1, "OMP_NUM_THREADS") == "");

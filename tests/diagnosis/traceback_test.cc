@@ -40,6 +40,20 @@ TEST_CASE("an uncaught exception gives its type, message and place") {
   CHECK(found->lines_after == 0);
 }
 
+TEST_CASE("the lines of a long message are kept, what a destructor says later is not") {
+  auto found = of_script(
+      "class Noisy:\n"
+      "    def __del__(self):\n"
+      "        raise OSError('late')\n"
+      "noisy = Noisy()\n"
+      "raise RuntimeError('Error(s) in loading state_dict:\\n\\tMissing key: a\\n\\nlast line')\n");
+  REQUIRE(found);
+  CHECK(found->type == "RuntimeError");
+  REQUIRE(found->lines.size() > 4);
+  CHECK(found->lines[found->lines.size() - 4] == "RuntimeError: Error(s) in loading state_dict:");
+  CHECK(found->lines.back() == "last line");
+}
+
 TEST_CASE("an exception inside a library points at the user's own line") {
   auto found = of_script("import json\n\njson.loads('{')\n");
   REQUIRE(found);

@@ -36,6 +36,17 @@ TEST_CASE("those that obey our stop are silent, those that do not are named") {
   CHECK(live(story) == "(silent)");
 }
 
+TEST_CASE("many workers that do not stop take one line") {
+  JobStory story;
+  story.start(64).start_attempt(64).exits(0, 256);
+  for (int rank = 1; rank < 64; ++rank)
+    story.stops(rank, SIGTERM);
+  story.stops(1, SIGKILL);
+  CHECK(live(story) == "ranks 1-63 did not stop; killing them");
+  story.stops(2, SIGKILL);
+  CHECK(live(story) == "(silent)");
+}
+
 TEST_CASE("the start says what runs and where its logs are") {
   JobStory story;
   CHECK(live(story.start(2)) == "run 4f1c · 1 node · 2 workers · logs /runs/4f1c");
@@ -64,11 +75,19 @@ TEST_CASE("signals to muster are said with their sender") {
   story.say(event::SignalReceived{SIGTERM, 123, 1000, "alice, scancel", false});
   CHECK(live(story) == "got SIGTERM from pid 123 (alice, scancel); stopping 2 workers");
   story.say(event::SignalReceived{SIGINT, 0, 0, "", false});
-  CHECK(live(story) == "got SIGINT from the terminal; stopping 2 workers");
+  CHECK(live(story) ==
+        "got SIGINT from the terminal; stopping 2 workers (once more kills at once)");
   story.say(event::SignalReceived{SIGTERM, 0, 0, "outside the container", false});
   CHECK(live(story) == "got SIGTERM from outside the container; stopping 2 workers");
   story.say(event::SignalReceived{SIGUSR1, 123, 1000, "", true});
   CHECK(live(story) == "SIGUSR1 passed on to the workers");
+  story.say(event::SignalReceived{SIGINT, 0, 0, "", false});
+  CHECK(live(story) == "got SIGINT from the terminal again; killing 2 workers");
+  story.stops(0, SIGKILL);
+  CHECK(live(story) == "(silent)");
+  story.exits(0, SIGKILL).exits(1, SIGKILL);
+  story.say(event::SignalReceived{SIGTERM, 0, 0, "outside the container", false});
+  CHECK(live(story) == "got SIGTERM from outside the container; no worker is running");
 }
 
 TEST_CASE("a restart names its attempt and its reason") {

@@ -109,8 +109,10 @@ void Planner::choose_threads() {
     set_variable(worker.environment, "OMP_NUM_THREADS", threads);
   }
   if (wanted.empty()) {
-    plan_.notes.push_back("OMP_NUM_THREADS=1 for each worker; --omp-threads auto would make it " +
-                          std::to_string(threads_for(plan_.workers.front())));
+    const int share = threads_for(plan_.workers.front());
+    plan_.notes.push_back(
+        "OMP_NUM_THREADS=1 for each worker" +
+        (share > 1 ? "; --omp-threads auto would make it " + std::to_string(share) : ""));
   } else if (wanted == "auto") {
     plan_.notes.push_back(
         "OMP_NUM_THREADS=" + *lookup(plan_.workers.front().environment, "OMP_NUM_THREADS") +

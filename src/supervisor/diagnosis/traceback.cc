@@ -29,6 +29,7 @@ using Lines = std::vector<std::string>;
 constexpr std::string_view kHeader = "Traceback (most recent call last):";
 constexpr size_t kMaxForeignLines = 5;  // of other writers, in the middle of a block
 constexpr size_t kMaxMessageBytes = 1000;
+constexpr size_t kMaxMessageLines = 6;  // below the exception line
 constexpr size_t kMaxSyntaxErrorLines = 8;
 
 struct Frame {
@@ -38,6 +39,7 @@ struct Frame {
 };
 
 struct Block {
+  std::string prefix;
   size_t begin = 0;  // header, or first frame
   size_t end = 0;    // behind the exception line
   size_t chain_begin = 0;
@@ -199,6 +201,7 @@ std::optional<Block> block_at(const Lines& lines, size_t i) {
   std::optional<Block> block = parse_block(lines, first, frame->prefix, max_lines);
   if (!block) return std::nullopt;
   if (!header && !frame->in_function && !is_syntax_error(block->type)) return std::nullopt;
+  block->prefix = frame->prefix;
   block->begin = i;
   block->chain_begin = i;
   if (header && lines[i].ends_with("Exception Group Traceback (most recent call last):")) {
@@ -246,6 +249,20 @@ std::optional<TracebackFrame> choose_frame(const Block& block) {
   return block.frames.back();
 }
 
+// A message may have several lines, and nothing marks its end: what follows counts as part of it,
+// unless it is the beginning of something else that Python says.
+size_t message_end(const Lines& lines, const Block& block) {
+  size_t end = block.end;
+  if (block.aside || block.prefix.find('|') != std::string::npos) return end;
+  for (size_t i = end; i < lines.size() && i < block.end + kMaxMessageLines; ++i) {
+    std::string_view line = lines[i];
+    if (!line.starts_with(block.prefix) || line.ends_with(kHeader)) break;
+    if (line.starts_with("Exception ignored in") || line.starts_with("Error in atexit")) break;
+    if (!is_blank(line.substr(block.prefix.size()))) end = i + 1;
+  }
+  return end;
+}
+
 size_t count_text(const Lines& lines, size_t begin, size_t end) {
   size_t count = 0;
   for (size_t i = begin; i < end; ++i)
@@ -275,7 +292,7 @@ std::optional<Traceback> find_traceback(const Lines& lines) {
   result.message = std::move(block.message);
   result.cause = std::move(block.cause);
   result.lines.assign(lines.begin() + static_cast<std::ptrdiff_t>(block.chain_begin),
-                      lines.begin() + static_cast<std::ptrdiff_t>(block.end));
+                      lines.begin() + static_cast<std::ptrdiff_t>(message_end(lines, block)));
   result.lines_before = count_text(lines, 0, block.chain_begin);
   result.lines_after = count_text(lines, block.end, lines.size());
   result.aside = block.aside;

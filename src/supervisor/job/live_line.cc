@@ -85,9 +85,14 @@ struct LiveLine {
   Line operator()(const event::SignalReceived& e) const {
     if (e.forwarded) return signal_name(e.signal) + " passed on to the workers";
     const AttemptState* attempt = state.current();
-    int running = attempt ? count_running(*attempt) : 0;
-    return "got " + describe_signal(e) + "; stopping " + std::to_string(running) +
-           (running == 1 ? " worker" : " workers");
+    const int running = attempt ? count_running(*attempt) : 0;
+    const bool interrupt = e.signal == SIGINT;
+    const bool again = interrupt && state.interrupts > 1;
+    std::string line = "got " + describe_signal(e) + (again ? " again" : "");
+    if (running == 0) return line + "; no worker is running";
+    line += (again ? "; killing " : "; stopping ") + std::to_string(running);
+    line += running == 1 ? " worker" : " workers";
+    return interrupt && !again ? line + " (once more kills at once)" : line;
   }
 
   Line operator()(const event::RestartScheduled& e) const {
@@ -102,13 +107,20 @@ struct LiveLine {
   }
 
   Line operator()(const event::SignalSent& e) const {
-    if (e.signal != SIGKILL || e.rank < 0 || e.reason == StopReason::kFinished) return std::nullopt;
+    // Whoever asked for it by a second Ctrl-C knows.
+    const bool unasked = e.reason != StopReason::kFinished && state.interrupts < 2;
     const AttemptState* attempt = state.current();
-    if (!attempt) return std::nullopt;
-    auto rank = std::find_if(attempt->ranks.begin(), attempt->ranks.end(),
-                             [&](const RankState& r) { return r.rank == e.rank; });
-    if (rank == attempt->ranks.end() || rank->phase != RankPhase::kRunning) return std::nullopt;
-    return rank_ranges({e.rank}) + " (pid " + std::to_string(e.pid) + ") did not stop; killing it";
+    if (e.signal != SIGKILL || e.rank < 0 || !unasked || !attempt) return std::nullopt;
+    std::vector<int> running;
+    int told = 0;
+    for (const RankState& rank : attempt->ranks) {
+      if (rank.stop_signal == SIGKILL && rank.rank != e.rank) ++told;
+      if (rank.phase == RankPhase::kRunning) running.push_back(rank.rank);
+    }
+    // All that still run are killed in one go: the first of them stands for all.
+    if (told > 0 || std::count(running.begin(), running.end(), e.rank) == 0) return std::nullopt;
+    if (running.size() > 1) return rank_ranges(running) + " did not stop; killing them";
+    return rank_ranges(running) + " (pid " + std::to_string(e.pid) + ") did not stop; killing it";
   }
 
   Line operator()(const event::Trouble& e) const {

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/job/state.h"
 
+#include <signal.h>
+
 #include <algorithm>
 
 namespace muster {
@@ -106,7 +108,9 @@ struct Reducer {
   }
 
   void operator()(const event::SignalReceived& e) {
-    if (!e.forwarded && !state.stop_signal) state.stop_signal = e;
+    if (e.forwarded) return;
+    if (!state.stop_signal) state.stop_signal = e;
+    if (e.signal == SIGINT) ++state.interrupts;
   }
 
   void operator()(const event::FailureFound& e) {

@@ -47,6 +47,7 @@ struct JobState {
   int master_port = 0;
   std::vector<AttemptState> attempts;
   std::optional<event::SignalReceived> stop_signal;
+  int interrupts = 0;  // SIGINTs that asked for an end; the second one kills
   int restarts_used = 0;
   std::vector<event::LeftoverFound> leftovers;
   std::vector<event::Trouble> troubles;
