@@ -8,6 +8,7 @@
 
 #include "cli/plan_fixture.h"
 #include "supervisor/cli/device_probe.h"
+#include "supervisor/cli/ranges.h"
 
 namespace muster {
 namespace {
@@ -30,8 +31,8 @@ TEST_SUITE_BEGIN("machine");
 TEST_CASE("CPU lists are read and written as the kernel does") {
   CHECK(parse_cpu_list("0-3,8\n") == std::vector<int>{0, 1, 2, 3, 8});
   CHECK(parse_cpu_list("\n") == std::vector<int>{});
-  CHECK(format_cpu_list({0, 1, 2, 3, 8, 10, 11}) == "0-3,8,10-11");
-  CHECK(format_cpu_list({}) == "");
+  CHECK(format_ranges({0, 1, 2, 3, 8, 10, 11}) == "0-3,8,10-11");
+  CHECK(format_ranges({}) == "");
   for (const char* text : {"a", "3-1", "1,", "-1", "0-999999999"})
     CHECK(!parse_cpu_list(text));
 }

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "cli/plan_fixture.h"
+#include "supervisor/cli/ranges.h"
 
 namespace muster {
 namespace {
@@ -66,7 +67,7 @@ struct NumaFixture : PlanFixture {
 
   std::string bound(NumaMode mode, int device) const {
     Result<CpuBinding> binding = numa_binding(mode, facts, device);
-    return binding ? format_cpu_list(binding->cpus) : binding.error().message;
+    return binding ? format_ranges(binding->cpus) : binding.error().message;
   }
 };
 
@@ -151,12 +152,12 @@ TEST_CASE_FIXTURE(NumaFixture, "a plan binds each worker to CPUs of its visible 
   machine.allowed_cpus = facts.allowed;
   set_gpus(8);
   LaunchPlan made = plan({"--numa-binding", "node", "--gpus", "6,0", "x"});
-  CHECK(format_cpu_list(made.workers[0].cpus) == "24-31,56-63");
-  CHECK(format_cpu_list(made.workers[1].cpus) == "0-7,32-39");
+  CHECK(format_ranges(made.workers[0].cpus) == "24-31,56-63");
+  CHECK(format_ranges(made.workers[1].cpus) == "0-7,32-39");
   CHECK(made.workers[0].cpus_why == "NUMA node 3 of device 0");
   made = plan(
       {"--numa-binding", "exclusive", "--nproc-per-node", "gpu", "--omp-threads", "auto", "x"});
-  CHECK(format_cpu_list(made.workers[7].cpus) == "28-31,60-63");
+  CHECK(format_ranges(made.workers[7].cpus) == "28-31,60-63");
   CHECK(variable(made, 7, "OMP_NUM_THREADS") == "4");
   CHECK(variable(plan({"--numa-binding", "node", "--nproc-per-node", "gpu", "--omp-threads", "auto",
                        "x"}),
@@ -172,7 +173,7 @@ TEST_CASE_FIXTURE(NumaFixture, "without an accelerator a binding is a usage erro
 TEST_CASE_FIXTURE(NumaFixture, "XPUs are bound by their address in sysfs") {
   machine.allowed_cpus = facts.allowed;
   machine.xpus = [] { return DeviceList{{{"0000:12:00.0", ""}}, "sysfs", ""}; };
-  CHECK(format_cpu_list(plan({"--numa-binding", "node", "x"}).workers[0].cpus) == "8-15,40-47");
+  CHECK(format_ranges(plan({"--numa-binding", "node", "x"}).workers[0].cpus) == "8-15,40-47");
 }
 
 TEST_SUITE_END();

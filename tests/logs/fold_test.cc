@@ -5,6 +5,8 @@
 
 #include <vector>
 
+#include "supervisor/cli/ranges.h"
+
 namespace muster {
 
 namespace {
@@ -16,7 +18,7 @@ struct Folded {
 
   Fold::Emit emit() {
     return [this](const std::set<int>& ranks, std::string_view line) {
-      shown.push_back(rank_ranges(ranks) + " " + std::string(line));
+      shown.push_back(format_ranges({ranks.begin(), ranks.end()}) + " " + std::string(line));
     };
   }
   void add(int rank, std::string_view line) { fold.add(rank, line, now, emit()); }
@@ -31,8 +33,8 @@ using Lines = std::vector<std::string>;
 }  // namespace
 
 TEST_CASE("ranks are written as ranges") {
-  CHECK(rank_ranges({0, 1, 2, 3, 5, 7, 8}) == "0-3,5,7-8");
-  CHECK(rank_ranges({4}) == "4");
+  CHECK(format_ranges({8, 0, 1, 2, 3, 5, 7, 8}) == "0-3,5,7-8");
+  CHECK(format_ranges({4}) == "4");
 }
 
 TEST_CASE_FIXTURE(Folded, "a line that all ranks have said is shown at once") {

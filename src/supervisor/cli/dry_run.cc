@@ -2,6 +2,7 @@
 #include "supervisor/cli/dry_run.h"
 
 #include "supervisor/cli/machine.h"
+#include "supervisor/cli/ranges.h"
 #include "supervisor/cli/store_place.h"
 
 namespace muster {
@@ -40,7 +41,7 @@ std::string worker_text(const LaunchPlan& plan, const WorkerPlan& worker) {
   }
   out += "  cpus     " +
          (worker.cpus.empty() ? std::string("not bound")
-                              : format_cpu_list(worker.cpus) + " (" + worker.cpus_why + ")") +
+                              : format_ranges(worker.cpus) + " (" + worker.cpus_why + ")") +
          "\n";
   if (folder.empty()) return out + "  logs     none (--log-dir /dev/null)\n";
   return out + "  logs     " + folder + "stdout.log\n           " + folder + "stderr.log\n";

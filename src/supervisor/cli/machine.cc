@@ -124,20 +124,6 @@ std::optional<std::vector<int>> parse_cpu_list(std::string_view text) {
   return std::vector<int>(cpus.begin(), cpus.end());
 }
 
-std::string format_cpu_list(const std::vector<int>& cpus) {
-  std::string out;
-  for (size_t i = 0; i < cpus.size();) {
-    size_t last = i;
-    while (last + 1 < cpus.size() && cpus[last + 1] == cpus[last] + 1)
-      ++last;
-    if (!out.empty()) out += ',';
-    out += std::to_string(cpus[i]);
-    if (last > i) out += "-" + std::to_string(cpus[last]);
-    i = last + 1;
-  }
-  return out;
-}
-
 int count_cores(const std::string& sys_root, const std::vector<int>& cpus) {
   std::set<int> cores;
   for (int cpu : cpus) {

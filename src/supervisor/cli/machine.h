@@ -38,7 +38,6 @@ double cgroup_cpu_share(const std::string& proc_root, const std::string& sys_roo
 
 // "0-3,8" as in sysfs; nothing if malformed.
 std::optional<std::vector<int>> parse_cpu_list(std::string_view text);
-std::string format_cpu_list(const std::vector<int>& cpus);
 
 // First line of a file, without its newline; nothing if it cannot be read.
 std::optional<std::string> read_line(const std::string& path);

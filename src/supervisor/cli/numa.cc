@@ -19,6 +19,7 @@
 #include <optional>
 
 #include "supervisor/cli/machine.h"
+#include "supervisor/cli/ranges.h"
 #include "supervisor/cli/values.h"
 
 namespace muster {
@@ -93,7 +94,7 @@ Result<Cpus> Sysfs::allowed_of_node(int node) const {
                         std::back_inserter(allowed));
   if (!allowed.empty()) return allowed;
   return Error{0, "none of the CPUs of NUMA node " + std::to_string(node) +
-                      " is in the affinity mask " + format_cpu_list(facts_.allowed)};
+                      " is in the affinity mask " + format_ranges(facts_.allowed)};
 }
 
 Result<int> Sysfs::package_of(int cpu) const {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "supervisor/cli/ranges.h"
 #include "supervisor/logs/screen_text.h"
 
 namespace muster {
@@ -179,7 +180,7 @@ void Console::put_close(Source& source, std::string_view text) {
 
 void Console::put_folded(const std::set<int>& ranks, std::string_view line) {
   if (ranks.size() > 1) {
-    append_lines("[" + rank_ranges(ranks) + "]: ", line);
+    append_lines("[" + format_ranges({ranks.begin(), ranks.end()}) + "]: ", line);
     return;
   }
   // The source may have ended while its line waited here.

@@ -48,18 +48,4 @@ void Fold::emit_front(const Emit& emit) {
   emit(group.ranks, group.line);
 }
 
-std::string rank_ranges(const std::set<int>& ranks) {
-  std::string text;
-  for (auto it = ranks.begin(); it != ranks.end();) {
-    int first = *it;
-    int last = first;
-    while (++it != ranks.end() && *it == last + 1)
-      last = *it;
-    if (!text.empty()) text += ',';
-    text += std::to_string(first);
-    if (last > first) text += '-' + std::to_string(last);
-  }
-  return text;
-}
-
 }  // namespace muster

@@ -56,7 +56,4 @@ class Fold {
   std::unordered_map<int, uint64_t> last_of_rank_;    // one past the newest group of a rank
 };
 
-// "0-3,5" for {0, 1, 2, 3, 5}.
-std::string rank_ranges(const std::set<int>& ranks);
-
 }  // namespace muster
