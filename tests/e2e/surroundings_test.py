@@ -2,7 +2,7 @@
 """muster where something that every program takes for granted is missing."""
 
 import os
-import unittest
+import resource
 
 import harness
 from harness import MusterTest
@@ -53,6 +53,16 @@ class Surroundings(MusterTest):
         self.assertIn("make folder logs: there is no current folder", run.err)
         os.mkdir(gone)
         self.assert_code(self.muster("--no-python", "true", **remove), 0)
+
+    def test_a_limit_of_file_sizes_costs_log_text_alone(self):
+        # The worker writes into a pipe; it is muster's log file that may not grow.
+        worker = self.script("head -c 100000 /dev/zero; echo; exit 4")
+        limit = {"preexec_fn": lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (9999, 9999))}
+        run = self.muster(
+            "--console", "none", "--log-dir", self.path("logs"), "--no-python", worker, **limit
+        )
+        self.assert_code(run, 4)
+        self.assertIn("File too large", run.err)
 
 
 if __name__ == "__main__":

@@ -112,7 +112,7 @@ TEST_CASE("CPUs that do not exist are an error that says so") {
   spec.cpus = {4000};
   auto spawned = spawn(spec);
   REQUIRE_FALSE(spawned.has_value());
-  CHECK(spawned.error().code == EINVAL);
+  CHECK(spawned.error().code == kNotExecuted);
   CHECK(spawned.error().message == "bind to CPUs: Invalid argument");
   check_no_child();
 }
@@ -245,7 +245,7 @@ TEST_CASE("a log file that cannot be opened is named") {
   spec.stdio[2].path = "/no/such/folder/err.log";
   auto spawned = spawn(spec);
   REQUIRE_FALSE(spawned.has_value());
-  CHECK(spawned.error().code == ENOENT);
+  CHECK(spawned.error().code == kNotExecuted);
   CHECK(spawned.error().message ==
         "open stderr /no/such/folder/err.log: No such file or directory");
   check_no_child();

@@ -125,7 +125,7 @@ Result<void> Job::start_worker(const WorkerPlan& worker, int master_port) {
     return Result<void>(error);
   };
   auto stdio = parts_.logs.open_worker(local_rank);
-  if (!stdio) return fail(stdio.error());
+  if (!stdio) return fail(Error{kNotExecuted, stdio.error().message});
 
   SpawnSpec spec;
   spec.executable = worker.executable;

@@ -69,8 +69,9 @@ void become_supervisor(int front_pid) {
   prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0);
   prctl(PR_SET_NAME, kSupervisorName, 0, 0, 0);
   change_command_line(std::string(kSupervisorName) + " of " + std::to_string(front_pid));
-  // The terminal belongs to another session now, and a closed pipe is an error to handle.
-  for (int signal : {SIGTTIN, SIGTTOU, SIGPIPE})
+  // The terminal belongs to another session now; a closed pipe, or a file that may not grow any
+  // more (ulimit -f), is an error to handle.
+  for (int signal : {SIGTTIN, SIGTTOU, SIGPIPE, SIGXFSZ})
     ::signal(signal, SIG_IGN);
 }
 

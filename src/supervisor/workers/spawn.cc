@@ -280,33 +280,38 @@ int highest_possible_fd() {
   return static_cast<int>(std::min<rlim_t>(limit.rlim_cur, 1 << 20));
 }
 
+Error step_error(const ChildPlan& plan, const std::string& step) {
+  Error error = errno_error(plan.error, step);
+  error.code = kNotExecuted;
+  return error;
+}
+
 const char* const kStdioNames[3] = {"stdin", "stdout", "stderr"};
 
 Error child_error(const SpawnSpec& spec, const ChildPlan& plan) {
-  const int code = plan.error;
   switch (plan.failed_step) {
     case Step::kNone:
     case Step::kSession:
-      return errno_error(code, "start a session for " + spec.executable);
+      return step_error(plan, "start a session for " + spec.executable);
     case Step::kTerminal:
-      return errno_error(code, "make the pseudo-terminal the controlling one");
+      return step_error(plan, "make the pseudo-terminal the controlling one");
     case Step::kAffinity:
-      return errno_error(code, "bind to CPUs");
+      return step_error(plan, "bind to CPUs");
     case Step::kFileLimit:
-      return errno_error(code, "set the limit of open files");
+      return step_error(plan, "set the limit of open files");
     case Step::kStdio: {
       const StdioSource& source = spec.stdio[static_cast<size_t>(plan.failed_stdio)];
       std::string what = std::string("open ") + kStdioNames[plan.failed_stdio];
       if (source.kind == StdioSource::Kind::kFile) what += " " + source.path;
-      return errno_error(code, what);
+      return step_error(plan, what);
     }
     case Step::kSignals:
-      return errno_error(code, "reset signals");
+      return step_error(plan, "reset signals");
     case Step::kExec:
       break;
   }
-  Error error = errno_error(code, "execute " + spec.executable);
-  if (code == ENOENT && access(spec.executable.c_str(), F_OK) == 0) {
+  Error error = errno_error(plan.error, "execute " + spec.executable);
+  if (plan.error == ENOENT && access(spec.executable.c_str(), F_OK) == 0) {
     error.message += " (the file is there; the interpreter that it names is not)";
   }
   return error;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <errno.h>
+
 #include <array>
 #include <cstdint>
 #include <string>
@@ -37,6 +39,9 @@ struct SpawnSpec {
   int64_t file_limit = 0;             // soft RLIMIT_NOFILE, 0 = muster's own
 };
 
+// The code of an error that says nothing about the program.
+inline constexpr int kNotExecuted = EIO;
+
 struct Spawned {
   int pid = 0;
   UniqueFd pidfd;
@@ -44,8 +49,9 @@ struct Spawned {
 
 // Starts a process that leads its own session and process group, dies with us (PR_SET_PDEATHSIG,
 // checked against the race with our own death), has default signal dispositions and an empty mask,
-// and no descriptor but its stdio. An error carries the errno of the step that failed in the child
-// (execve: ENOENT, EACCES, ENOEXEC ...) with the step in the message; then no process is left.
+// and no descriptor but its stdio. When execve fails, the error carries its errno (ENOENT, EACCES,
+// ENOEXEC ...); when a step before it does, kNotExecuted, because a log file that is missing must
+// not be taken for a program that is. The message names step and reason, and no process is left.
 Result<Spawned> spawn(const SpawnSpec& spec);
 
 }  // namespace muster
