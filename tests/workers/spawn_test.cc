@@ -107,6 +107,15 @@ TEST_CASE("CPUs and the limit of open files are set for the child alone") {
   CHECK(CPU_EQUAL(&ours, &after));
 }
 
+TEST_CASE("a worker's limit of open files may be below what we have open") {
+  std::vector<UniqueFd> many;
+  for (int i = 0; i < 100; ++i)
+    many.emplace_back(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  SpawnSpec spec = helper_spec("", "show_process");
+  spec.file_limit = 50;
+  CHECK(shown(spec).find("files 50\n") != std::string::npos);
+}
+
 TEST_CASE("CPUs that do not exist are an error that says so") {
   SpawnSpec spec = helper_spec("", "exit_with");
   spec.cpus = {4000};

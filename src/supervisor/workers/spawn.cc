@@ -148,15 +148,16 @@ MUSTER_IN_CHILD int child_main(void* argument) {
       syscall(SYS_sched_setaffinity, 0, plan->cpu_mask_bytes, plan->cpu_mask) < 0) {
     child_fail(plan, Step::kAffinity);
   }
-  if (plan->file_limit != nullptr &&
-      syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, plan->file_limit, nullptr) < 0) {
-    child_fail(plan, Step::kFileLimit);
-  }
   child_place_stdio(plan);
   if (plan->controlling_terminal && syscall(SYS_ioctl, 0, TIOCSCTTY, 0) < 0) {
     child_fail(plan, Step::kTerminal);
   }
   child_close_others(plan);
+  // Not before: until here there are as many descriptors as we have, which may be more.
+  if (plan->file_limit != nullptr &&
+      syscall(SYS_prlimit64, 0, RLIMIT_NOFILE, plan->file_limit, nullptr) < 0) {
+    child_fail(plan, Step::kFileLimit);
+  }
   unsigned long nothing = 0;
   if (syscall(SYS_rt_sigprocmask, SIG_SETMASK, &nothing, nullptr, kKernelSignals / 8) != 0) {
     child_fail(plan, Step::kSignals);
