@@ -257,6 +257,26 @@ TEST_CASE_FIXTURE(ServerTest,
   CHECK(lazy.receive(expected.size()) == expected);
 }
 
+TEST_CASE_FIXTURE(ServerTest, "a peer that does not read is not read from either") {
+  listen("127.0.0.1", {.pause_at = 64 << 10});
+  TestPeer lazy = greeted();
+  lazy.send(request::set("/k", std::string(100'000, 'v')));
+  const std::string request = Bytes(request::get("/k")).text;
+  std::string requests;
+  while (requests.size() < (1 << 20))
+    requests += request;
+  constexpr size_t kAll = size_t{64} << 20;
+  size_t sent = 0;
+  for (int turn = 0; turn < 500 && sent < kAll; ++turn) {
+    sent += lazy.send_some(std::string_view(requests).substr(sent % request.size()));
+    bool turned = false;
+    loop.post([&] { turned = true; });
+    REQUIRE(run_until([&] { return turned; }));
+  }
+  // The rest waits in the kernel, which slows the peer down.
+  CHECK(sent < kAll);
+}
+
 TEST_CASE_FIXTURE(ServerTest, "a reply beyond all bounds closes its connection") {
   listen("127.0.0.1", {.pause_at = 1000, .max_unsent = 1'000'000});
   TestPeer greedy = greeted();
