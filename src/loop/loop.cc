@@ -53,6 +53,10 @@ Loop::~Loop() {
   MUST(!"every handle has an owner that dropped it before the loop died");
 }
 
+bool Loop::has_requests() const {
+  return loop_->active_reqs.count > 0;
+}
+
 void Loop::run() {
   uv_run(loop_.get(), UV_RUN_DEFAULT);
 }

@@ -35,6 +35,9 @@ class Loop {
   // Calls `task` once, on the next turn, after the callbacks of this one.
   void post(std::function<void()> task);
 
+  // Whether work for the pool, or a request to the kernel, has not come back yet.
+  bool has_requests() const;
+
   // For the other files of src/loop/ alone.
   uv_loop_s* raw() const { return loop_.get(); }
 

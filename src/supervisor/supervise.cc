@@ -10,6 +10,7 @@
 
 #include "loop/fd_limit.h"
 #include "loop/loop.h"
+#include "loop/timer.h"
 #include "store/server.h"
 #include "supervisor/job/closing.h"
 #include "supervisor/job/event_log.h"
@@ -28,6 +29,11 @@ namespace {
 
 // How long the end of the run waits for a console that takes nothing.
 constexpr Milliseconds kConsolePatience{5'000};
+
+// How long it waits for a disk that does not answer.
+constexpr Milliseconds kDiskPatience{10'000};
+// And for the last of what the disk has to do, when the rest has ended.
+constexpr Milliseconds kLastPatience{1'000};
 
 // The error file that a launcher above us asked for, "" if there is none.
 std::string own_error_file_path(const Environment& environment) {
@@ -58,6 +64,10 @@ class Run {
     announce();
     job_->start();
     loop_.run();
+    // What hangs in the disk would hang our destructors too.
+    if (!loop_.run_until([this] { return !loop_.has_requests(); }, kLastPatience)) {
+      ::_exit(exit_code_);
+    }
     return exit_code_;
   }
 
@@ -71,7 +81,7 @@ class Run {
   void observe();
   void announce();
   void on_job_end(int exit_code);
-  void flush_and_stop();
+  void finish_logs();
 
   const Launch& launch_;
   int front_pid_;
@@ -83,6 +93,8 @@ class Run {
   std::unique_ptr<Job> job_;
   std::unique_ptr<GuardChannel> guard_;
   FdLimit file_limit_;
+  Owned<Timer> disk_timer_;
+  bool finishing_ = false;
   int exit_code_ = 0;
 };
 
@@ -197,18 +209,20 @@ void Run::on_job_end(int exit_code) {
   write_closing_files(loop_, std::move(files), [this](const std::vector<std::string>& troubles) {
     for (const std::string& trouble : troubles)
       logs_->say("muster: " + trouble);
-    flush_and_stop();
+    if (!event_log_) return finish_logs();
+    event_log_->flush([this] { finish_logs(); });
+  });
+  disk_timer_ = Timer::start(loop_, kDiskPatience, [this] {
+    logs_->say("muster: a disk or a reader does not answer: what is not written yet is lost");
+    finish_logs();
   });
 }
 
-// The last events are in the file, then the consoles have what they take, then the loop ends.
-void Run::flush_and_stop() {
-  auto finish = [this] { logs_->finish(kConsolePatience, [this] { loop_.stop(); }); };
-  if (event_log_) {
-    event_log_->flush(finish);
-  } else {
-    finish();
-  }
+// The last events are in the file, now the consoles get what they take, then the loop ends.
+void Run::finish_logs() {
+  if (std::exchange(finishing_, true)) return;
+  disk_timer_.reset();
+  logs_->finish(kConsolePatience, [this] { loop_.stop(); });
 }
 
 }  // namespace

@@ -54,6 +54,22 @@ class Surroundings(MusterTest):
         os.mkdir(gone)
         self.assert_code(self.muster("--no-python", "true", **remove), 0)
 
+    def test_a_summary_that_nobody_takes_does_not_hold_the_end(self):
+        fifo = self.path("fifo")
+        os.mkfifo(fifo)
+        run = self.muster("--summary", fifo, "--no-python", self.script("exit 4"))
+        self.assert_code(run, 4)
+        self.assertIn("open " + fifo, run.err)
+        # A reader that reads nothing, behind a pipe that is full.
+        reader = os.open(fifo, os.O_RDWR | os.O_NONBLOCK)
+        self.addCleanup(os.close, reader)
+        with self.assertRaises(BlockingIOError):
+            while True:
+                os.write(reader, bytes(4096))
+        run = self.muster("--summary", fifo, "--no-python", self.script("exit 4"))
+        self.assert_code(run, 4)
+        self.assertIn("does not answer", run.err)
+
     def test_a_limit_of_file_sizes_costs_log_text_alone(self):
         # The worker writes into a pipe; it is muster's log file that may not grow.
         worker = self.script("head -c 100000 /dev/zero; echo; exit 4")

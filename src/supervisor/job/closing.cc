@@ -38,8 +38,10 @@ bool is_special(const std::string& path) {
 
 Result<void> write_whole_file(const std::string& path, const std::string& text) {
   if (is_special(path)) {
-    UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY));
+    // Without O_NONBLOCK a FIFO that nobody reads would keep us here for ever.
+    UniqueFd fd(::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK));
     if (!fd) return errno_error(errno, "open " + path);
+    ::fcntl(fd.get(), F_SETFL, O_WRONLY);
     return write_all(fd.get(), text, path);
   }
   std::string beside = path + ".tmp" + std::to_string(::getpid());
