@@ -45,7 +45,7 @@ class UvHandle : public Interface {
   bool closing_ = false;
 };
 
-// The C string of a libuv status as an errno value.
+// A libuv status as an errno value.
 inline int uv_errno(int status) {
   return -status;
 }

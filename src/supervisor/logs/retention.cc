@@ -42,6 +42,15 @@ std::vector<RunEntry> list_runs(const fs::path& base) {
   return runs;
 }
 
+// The lock file goes last: without it a removal that is cut short would never be taken up again.
+void remove_run(const fs::path& run) {
+  std::error_code error, ignored;
+  for (fs::directory_iterator it(run, error), end; !error && it != end; it.increment(error)) {
+    if (it->path().filename() != kRunLockFile) fs::remove_all(it->path(), ignored);
+  }
+  fs::remove_all(run, ignored);
+}
+
 }  // namespace
 
 std::vector<std::string> runs_to_remove(std::vector<RunEntry> runs, int keep) {
@@ -61,8 +70,7 @@ void prune_runs(const std::string& base, int keep) {
     fs::path run = fs::path(base) / name;
     // Held until the folder is gone: of several prunings at once only one removes it.
     UniqueFd lock = lock_dead_run(run);
-    std::error_code ignored;
-    if (lock) fs::remove_all(run, ignored);
+    if (lock) remove_run(run);
   }
 }
 

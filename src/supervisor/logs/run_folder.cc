@@ -88,7 +88,9 @@ Result<RunFolder> make_in(const fs::path& base, const std::string& run_id, bool 
     std::string lock = folder.path + "/" + kRunLockFile;
     folder.lock.reset(open(lock.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600));
     if (!folder.lock) return errno_error(errno, "create " + lock);
-    flock(folder.lock.get(), LOCK_EX | LOCK_NB);
+    // Not LOCK_NB: another muster may hold it for the moment in which it looks who is alive.
+    while (flock(folder.lock.get(), LOCK_EX) != 0 && errno == EINTR) {
+    }
     return folder;
   }
   return errno_error(EEXIST, "make a folder in " + base.string());
