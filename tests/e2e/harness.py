@@ -24,7 +24,8 @@ MUSTER = os.environ.get("MUSTER", "")
 CACHE = os.environ.get("MUSTER_CACHE") or os.path.join(
     os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache"), "muster"
 )
-PATIENCE = 30.0  # seconds; far more than anything here needs
+# Seconds; far more than anything here needs. A torchrun as peer takes its time.
+PATIENCE = 120.0 if os.environ.get("MUSTER_PEER") == "1" else 30.0
 MARK = "MUSTER_TEST_MARK"
 PR_SET_CHILD_SUBREAPER = 36
 
