@@ -54,6 +54,26 @@ class Surroundings(MusterTest):
         os.mkdir(gone)
         self.assert_code(self.muster("--no-python", "true", **remove), 0)
 
+    def test_a_summary_that_will_find_no_folder_is_refused_at_once(self):
+        words = ("--summary", self.path("nowhere", "s.json"), "--no-python", "true")
+        run = self.muster(*words)
+        self.assert_code(run, 2)
+        self.assertIn("nowhere", run.err)
+
+    def test_a_failure_keeps_its_code_when_no_further_attempt_can_be_made(self):
+        worker = self.script('rm -rf "$T/logs"/*; exit 3')
+        words = ("--log-dir", self.path("logs"), "--max-restarts", "2", "--no-python", worker)
+        run = self.muster(*words)
+        self.assert_code(run, 3)
+        self.assertIn("attempt_1", run.err)
+
+    def test_what_a_worker_redirected_is_read_for_the_report(self):
+        worker = self.script("echo the last words; exit 3")
+        words = ("-r", "1", "--log-dir", self.path("logs"), "--no-python", worker)
+        run = self.muster(*words)
+        self.assert_code(run, 3)
+        self.assertIn("the last words", run.err)
+
     def test_a_summary_that_nobody_takes_does_not_hold_the_end(self):
         fifo = self.path("fifo")
         os.mkfifo(fifo)

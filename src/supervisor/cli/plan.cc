@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/cli/plan.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <cerrno>
 
 #include "supervisor/cli/machine.h"
 #include "supervisor/cli/numa.h"
@@ -32,6 +35,7 @@ class Planner {
  private:
   Result<void> place_store();
   Result<void> count();
+  Result<void> check_summary_folder();
   void drop_unknown_signals();
   void choose_threads();
   Result<NumaFacts> numa_facts();
@@ -166,9 +170,22 @@ Result<void> Planner::fill_workers(const Program& program) {
   return {};
 }
 
+// Found out now, not after hours of training.
+Result<void> Planner::check_summary_folder() {
+  const std::string& file = plan_.options.summary_file;
+  const size_t slash = file.rfind('/');
+  if (slash == std::string::npos || slash == 0) return {};
+  const std::string folder = file.substr(0, slash);
+  if (::access(folder.c_str(), W_OK) == 0) return {};
+  const int reason = errno;
+  return Error{kUsage, "muster: --summary " + file + ": " +
+                           errno_error(reason, "folder " + folder).message + "\n"};
+}
+
 Result<LaunchPlan> Planner::make() {
   if (Result<void> placed = place_store(); !placed) return placed.error();
   if (Result<void> counted = count(); !counted) return counted.error();
+  if (Result<void> checked = check_summary_folder(); !checked) return checked.error();
   drop_unknown_signals();
   Result<Program> program = resolve_program(plan_.options, plan_.inherited, plan_.host);
   if (!program) return program.error();

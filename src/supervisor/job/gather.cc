@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "loop/pool.h"
+#include "loop/timer.h"
 #include "loop/unique_fd.h"
 
 namespace muster {
@@ -19,6 +20,9 @@ namespace {
 
 // An error file holds one traceback; a larger one is cut, and then said to be unreadable.
 constexpr int64_t kMaxErrorFile = 4 * 1024 * 1024;
+// How long a file system that stalls may keep the verdict waiting; after that it is given without
+// what the files would have told.
+constexpr Milliseconds kPatience{10'000};
 
 // Up to `limit` bytes of a file, from its end or its start. Nothing if it cannot be opened.
 std::optional<std::string> read_part(const std::string& path, int64_t limit, bool from_end) {
@@ -57,6 +61,27 @@ void read_files(Item& item) {
     e.error_file_text = std::move(*text);
   }
 }
+
+std::vector<Evidence> evidence_of(const std::vector<Item>& items) {
+  std::vector<Evidence> evidence;
+  for (const Item& item : items)
+    evidence.push_back(item.evidence);
+  return evidence;
+}
+
+// Shared by the pool's answer and the timer: whichever comes first counts.
+struct Gathering {
+  std::vector<Evidence> without_files;
+  std::function<void(std::vector<Evidence>)> on_gathered;
+  Owned<Timer> patience;
+
+  void finish(std::vector<Evidence> evidence) {
+    auto tell = std::exchange(on_gathered, nullptr);
+    // The timer's callback holds us, and we hold the timer.
+    auto stopped = std::move(patience);
+    if (tell) tell(std::move(evidence));
+  }
+};
 
 Item item_for(const AttemptState& attempt, int local_rank, const JobLogs& logs) {
   Item item;
@@ -97,18 +122,18 @@ void gather_evidence(Loop& loop, const AttemptState& attempt, const JobLogs& log
     e.wrote_output = rank.wrote_stdout || rank.wrote_stderr;
     items->push_back(std::move(item));
   }
+  auto gathering = std::make_shared<Gathering>();
+  gathering->without_files = evidence_of(*items);
+  gathering->on_gathered = std::move(on_gathered);
+  gathering->patience = Timer::start(
+      loop, kPatience, [gathering] { gathering->finish(std::move(gathering->without_files)); });
   run_in_pool(
       loop,
       [items] {
         for (Item& item : *items)
           read_files(item);
       },
-      [items, on_gathered = std::move(on_gathered)] {
-        std::vector<Evidence> evidence;
-        for (Item& item : *items)
-          evidence.push_back(std::move(item.evidence));
-        on_gathered(std::move(evidence));
-      });
+      [items, gathering] { gathering->finish(evidence_of(*items)); });
 }
 
 }  // namespace muster

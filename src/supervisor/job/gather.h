@@ -14,7 +14,8 @@ namespace muster {
 
 // Collects what is known about every worker of an attempt that did not end well, in the order of
 // their deaths, and hands it over in the loop. Files (error files, the ends of redirected logs) are
-// read in the pool: they may lie on a file system that stalls.
+// read in the pool: they may lie on a file system that stalls;
+// then the verdict has to do without them.
 void gather_evidence(Loop& loop, const AttemptState& attempt, const JobLogs& logs,
                      const std::optional<event::SpawnFailed>& spawn_failed,
                      std::function<void(std::vector<Evidence>)> on_gathered);

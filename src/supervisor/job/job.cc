@@ -301,6 +301,7 @@ void Job::conclude(std::optional<Verdict> verdict) {
   if (stop_signal_ == 0) stop_signal_ = late_signal_;
   if (stop_signal_ != 0 || front_lost_) return end_without_failure();
   ++attempt_;
+  last_exit_code_ = verdict->root.exit_code;
   parts_.recorder.record(event::RestartScheduled{attempt_, attempt_, options.max_restarts});
   if (parts_.store != nullptr) parts_.store->reset();
   start_attempt();
@@ -309,7 +310,8 @@ void Job::conclude(std::optional<Verdict> verdict) {
 void Job::end_without_failure() {
   if (front_lost_) return end(Outcome::kStopped, 128 + SIGKILL);
   if (stop_signal_ != 0) return end(Outcome::kStopped, 128 + stop_signal_);
-  if (no_attempt_ || stuck_leftovers_) return end(Outcome::kFailed, kExitTrouble);
+  if (no_attempt_) return end(Outcome::kFailed, last_exit_code_);
+  if (stuck_leftovers_) return end(Outcome::kFailed, kExitTrouble);
   end(Outcome::kSucceeded, 0);
 }
 

@@ -99,6 +99,7 @@ class Job {
   int late_signal_ = 0;  // one that came when no worker was left: only a restart heeds it
   int interrupts_ = 0;   // SIGINTs so far
   bool front_lost_ = false;
+  int last_exit_code_ = 1;        // of the attempt before this one; 1 for want of any
   bool no_attempt_ = false;       // the folders of an attempt could not be made
   bool stuck_leftovers_ = false;  // something could not be ended
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // guards pool callbacks

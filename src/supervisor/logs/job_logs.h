@@ -66,7 +66,8 @@ class JobLogs {
   // The main process is dead: drain its pipes, for at most `bound` if some descendant keeps them.
   virtual void worker_ended(int local_rank, Milliseconds bound) = 0;
 
-  // The last bytes (at most 64 KiB) that the worker wrote, for the report.
+  // The last bytes (at most 64 KiB) that the worker wrote through us, for the report. Of a stream
+  // that it writes into its file itself there are none: whoever wants them reads the file.
   virtual std::string tail(int local_rank, Stream stream) const = 0;
 
   // muster's own lines on stderr, kept whole and in order among the workers' lines.

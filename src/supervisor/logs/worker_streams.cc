@@ -2,7 +2,6 @@
 #include "supervisor/logs/worker_streams.h"
 
 #include <fcntl.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -30,17 +29,6 @@ constexpr Milliseconds kLeastGivingUp{1'000};
 
 const char* stream_name(Stream stream) {
   return stream == Stream::kStdout ? "stdout" : "stderr";
-}
-
-std::string end_of_file(const std::string& path) {
-  UniqueFd fd(open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  struct stat info;
-  if (!fd || fstat(fd.get(), &info) != 0) return "";
-  off_t begin = std::max<off_t>(0, info.st_size - static_cast<off_t>(TailRing::kLimit));
-  std::string text(static_cast<size_t>(info.st_size - begin), '\0');
-  ssize_t n = pread(fd.get(), text.data(), text.size(), begin);
-  text.resize(n > 0 ? static_cast<size_t>(n) : 0);
-  return text;
 }
 
 }  // namespace
@@ -285,8 +273,7 @@ Prefix WorkerStreams::prefix_for(const One& it, int pid) const {
 }
 
 std::string WorkerStreams::tail(Stream stream) const {
-  const One& it = one(stream);
-  return it.route.pipe ? it.tail.text() : end_of_file(it.path);
+  return one(stream).tail.text();
 }
 
 std::string WorkerStreams::log_file(Stream stream) const {
