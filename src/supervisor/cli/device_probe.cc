@@ -4,6 +4,7 @@
 #include <dlfcn.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -26,6 +27,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kProbeSeconds = 10;
+constexpr int kLastWaitMs = 1'000;  // for a killed probe to be gone
 // More devices than a node has.
 constexpr unsigned kMaxDevices = 1024;
 
@@ -145,6 +147,15 @@ std::optional<std::string> read_with_limit(int fd, int seconds) {
   }
 }
 
+// A child that a driver holds in the kernel would keep us here: after a while it is left behind.
+void end_child(pid_t pid) {
+  UniqueFd ended(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
+  kill(pid, SIGKILL);
+  pollfd waiting{ended.get(), POLLIN, 0};
+  poll(&waiting, 1, kLastWaitMs);
+  waitpid(pid, nullptr, WNOHANG);
+}
+
 std::vector<std::string> entries_of(const std::string& directory) {
   std::vector<std::string> names;
   std::error_code ignored;
@@ -177,10 +188,7 @@ std::optional<std::string> probe_in_child(const std::function<void(int fd)>& pro
   writing.reset();
   std::optional<std::string> text = read_with_limit(reading.get(), seconds);
   if (!text) {
-    kill(pid, SIGKILL);
-    // A child that a driver holds in the kernel would keep us here: it is left behind.
-    usleep(10'000);
-    waitpid(pid, nullptr, WNOHANG);
+    end_child(pid);
     return std::nullopt;
   }
   int status = 0;
