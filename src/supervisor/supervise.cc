@@ -29,6 +29,9 @@ namespace {
 
 // How long the end of the run waits for a console that takes nothing.
 constexpr Milliseconds kConsolePatience{5'000};
+// The same for a terminal: somebody has stopped it (Ctrl-S) and will want the report. A signal ends
+// the wait.
+constexpr Milliseconds kTerminalPatience{600'000};
 
 // How long it waits for a disk that does not answer.
 constexpr Milliseconds kDiskPatience{10'000};
@@ -47,9 +50,11 @@ class Run {
     guard_ = std::make_unique<GuardChannel>(
         loop_, std::move(link),
         GuardChannel::Callbacks{[this](const event::SignalReceived& signal) {
+                                  if (ended_) return leave();
                                   if (job_) job_->on_signal(signal);
                                 },
                                 [this] {
+                                  if (ended_) return leave();
                                   if (job_) job_->on_front_lost();
                                 }});
   }
@@ -82,6 +87,7 @@ class Run {
   void announce();
   void on_job_end(int exit_code);
   void finish_logs();
+  void leave();
 
   const Launch& launch_;
   int front_pid_;
@@ -94,7 +100,9 @@ class Run {
   std::unique_ptr<GuardChannel> guard_;
   FdLimit file_limit_;
   Owned<Timer> disk_timer_;
-  bool finishing_ = false;
+  bool ended_ = false;      // the job is over, files and consoles are being written
+  bool finishing_ = false;  // only the consoles are left
+  bool hurried_ = false;    // somebody wants us gone: no long wait for a console
   int exit_code_ = 0;
 };
 
@@ -189,6 +197,7 @@ void Run::announce() {
 
 void Run::on_job_end(int exit_code) {
   exit_code_ = exit_code;
+  ended_ = true;
   const JobState& state = recorder_.state();
   auto log_path = [this](int, int local_rank, Stream stream) {
     return logs_->log_file(local_rank, stream);
@@ -222,7 +231,14 @@ void Run::on_job_end(int exit_code) {
 void Run::finish_logs() {
   if (std::exchange(finishing_, true)) return;
   disk_timer_.reset();
-  logs_->finish(kConsolePatience, [this] { loop_.stop(); });
+  const bool terminal = ::isatty(STDOUT_FILENO) == 1 || ::isatty(STDERR_FILENO) == 1;
+  const bool patient = terminal && !hurried_;
+  logs_->finish(patient ? kTerminalPatience : kConsolePatience, [this] { loop_.stop(); });
+}
+
+void Run::leave() {
+  hurried_ = true;
+  if (finishing_) loop_.stop();
 }
 
 }  // namespace

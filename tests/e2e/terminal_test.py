@@ -127,6 +127,29 @@ class OnATerminal(MusterTest):
         terminal.type("\n")
         self.assert_code(terminal.wait(), 0)
 
+    def stopped_with_a_failed_job(self):
+        worker = self.script("echo ready; seq 200000; echo finished >$T/finished; exit 3")
+        terminal = Terminal(self, "--no-python", worker)
+        terminal.wait_for("ready")
+        self.wait_for_file("finished")
+        return terminal
+
+    def test_a_stopped_terminal_gets_its_report_when_it_goes_on(self):
+        terminal = self.stopped_with_a_failed_job()
+        # Longer than any other console is waited for, with nobody reading.
+        with self.assertRaises(subprocess.TimeoutExpired):
+            terminal.run.process.wait(7)
+        terminal.wait_for("nothing left running")
+        self.assert_code(terminal.wait(), 3)
+
+    def test_a_signal_ends_the_wait_for_a_stopped_terminal(self):
+        terminal = self.stopped_with_a_failed_job()
+        (supervisor,) = harness.children(terminal.run.pid)
+        harness.wait_until(lambda: not harness.children(supervisor), "the worker is gone")
+        terminal.run.signal(signal.SIGTERM)
+        terminal.run.signal(signal.SIGINT)
+        self.assertIsNotNone(terminal.run.process.wait(harness.PATIENCE))
+
 
 if __name__ == "__main__":
     harness.main()
