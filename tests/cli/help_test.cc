@@ -9,6 +9,7 @@
 #include <set>
 #include <sstream>
 
+#include "skip.h"
 #include "supervisor/cli/completion.h"
 #include "supervisor/cli/option_table.h"
 #include "supervisor/cli/parse.h"
@@ -186,20 +187,20 @@ TEST_CASE("other shells accept their completion script") {
                        "compdef() { echo $*; }; . $1; echo done") ==
           "_muster muster torchrun\ndone\n");
   } else {
-    MESSAGE("skipped: no zsh");
+    say_skipped("no zsh");
   }
   if (installed("tcsh")) {
     CHECK(has(shell_output("tcsh -f", completion_script("tcsh"), "source $1; complete muster"),
               "nproc-per-node"));
   } else {
-    MESSAGE("skipped: no tcsh");
+    say_skipped("no tcsh");
   }
   if (installed("fish")) {
     std::string out = shell_output("fish", completion_script("fish"),
                                    "source $argv[1]; complete -C 'muster --nproc-per-node g'");
     CHECK(out.starts_with("gpu"));
   } else {
-    MESSAGE("skipped: no fish");
+    say_skipped("no fish");
   }
 }
 

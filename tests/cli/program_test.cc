@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "cli/plan_fixture.h"
+#include "skip.h"
 
 namespace muster {
 namespace {
@@ -128,7 +129,7 @@ TEST_CASE_FIXTURE(ProgramFixture, "--run-path hands script and arguments to runp
 TEST_CASE_FIXTURE(ProgramFixture, "runpy sees the script as __main__ with its own argv") {
   environment = current_environment();
   if (system("python3 -c '' 2>/dev/null") != 0) {
-    MESSAGE("skipped: no python3");
+    say_skipped("no python3");
     return;
   }
   tree.file("x.py", "import sys\nopen('out', 'w').write(__name__ + repr(sys.argv))\n");

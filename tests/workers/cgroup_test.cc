@@ -8,6 +8,7 @@
 
 #include <filesystem>
 
+#include "skip.h"
 #include "supervisor/workers/proc_fs.h"
 #include "workers/workers_test.h"
 
@@ -24,7 +25,7 @@ std::string tree_directory() {
 
 bool writable() {
   auto tree = CgroupTree::make();
-  if (!tree) MESSAGE("skipped: ", tree.error().message);
+  if (!tree) say_skipped(tree.error().message);
   return tree.has_value();
 }
 

@@ -8,6 +8,7 @@
 #include <fstream>
 #include <string>
 
+#include "skip.h"
 #include "supervisor/workers/proc_fs.h"
 #include "workers/workers_test.h"
 
@@ -151,7 +152,7 @@ TEST_CASE_FIXTURE(WorkersTest, "what is stuck in the kernel is named, and the gr
   // A frozen process is as deaf to SIGKILL as one that waits for a dead disk.
   Freezer freezer;
   if (!freezer.usable()) {
-    MESSAGE("skipped: no writable freezer cgroup (v1)");
+    say_skipped("no writable freezer cgroup (v1)");
     return;
   }
   make_group({Milliseconds(20), Milliseconds(100), Milliseconds(0)});
