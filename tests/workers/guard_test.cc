@@ -239,9 +239,12 @@ TEST_CASE_FIXTURE(GuardTest, "of the signals ignored at start only a hang-up sta
     front = spawned->pid;
     REQUIRE(run_until([&] { return ready_workers() == 1; }));
     kill(front, it.sent);
-    kill(front, SIGUSR1);
-    REQUIRE(run_until([&] { return out->has("signal 10 by"); }));
-    kill(front, SIGTERM);
+    if (!it.relayed) {
+      // What came after it arrives, so the signal itself never will.
+      kill(front, SIGUSR1);
+      REQUIRE(run_until([&] { return out->has("signal 10 by"); }));
+      kill(front, SIGTERM);
+    }
     const int status = wait_for_front();
     CHECK(WEXITSTATUS(status) == 128 + (it.relayed ? it.sent : SIGTERM));
     CHECK(out->has("signal " + std::to_string(it.sent) + " by") == it.relayed);

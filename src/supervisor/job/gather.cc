@@ -64,6 +64,7 @@ void read_files(Item& item) {
 
 std::vector<Evidence> evidence_of(const std::vector<Item>& items) {
   std::vector<Evidence> evidence;
+  evidence.reserve(items.size());
   for (const Item& item : items)
     evidence.push_back(item.evidence);
   return evidence;
