@@ -198,6 +198,7 @@ void Run::announce() {
 void Run::on_job_end(int exit_code) {
   exit_code_ = exit_code;
   ended_ = true;
+  hurried_ = job_->asked_to_end();
   const JobState& state = recorder_.state();
   auto log_path = [this](int, int local_rank, Stream stream) {
     return logs_->log_file(local_rank, stream);

@@ -124,7 +124,7 @@ TEST_CASE_FIXTURE(WorkersTest, "kill_now ends workers, their children and daemon
   start_ready(1, "leave_behind", {"i", "stay"});
   start_ready(2, "ignore_term");
   group->seal();
-  CHECK(marked_processes(mark).size() == 5);
+  CHECK(run_until([&] { return marked_processes(mark).size() == 5; }));
   group->kill_now(StopReason::kGuardLost);
   REQUIRE(run_until_gone());
   CHECK(ends.size() == 3);

@@ -60,6 +60,9 @@ class Job {
   void on_first_output(int local_rank, Stream stream);
   void on_drained(int local_rank);
 
+  // Somebody has asked for the job's end, if only when its workers were gone already.
+  bool asked_to_end() const { return stop_signal_ != 0 || late_signal_ != 0 || front_lost_; }
+
   // What the root cause of the last failed attempt left in its error file, "" if nothing.
   const std::string& root_error_file() const { return root_error_file_; }
 
