@@ -255,4 +255,11 @@ TEST_CASE("an edit distance counts insertions, removals, replacements and swaps"
   CHECK(edit_distance("abc", "xyz") == 3);
 }
 
+TEST_CASE("the logs of a rank that nobody asked for are kept up to 1 GiB") {
+  Parsed parsed = parse({"muster", "x.py"}, {});
+  REQUIRE(std::holds_alternative<Options>(parsed));
+  const int streams = 2;
+  CHECK(std::get<Options>(parsed).log_limit * streams == int64_t{1} << 30);
+}
+
 }  // namespace muster

@@ -51,7 +51,7 @@ std::vector<OptionSpec> run_folder_options() {
        .value_name = "SIZE",
        .group = kLogs,
        .environment = true,
-       .default_text = "1G",
+       .default_text = "512M",
        .set = s::log_limit,
        .help =
            "Bytes kept per worker and stream of what neither --tee nor --redirects asked for: the "

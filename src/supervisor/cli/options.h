@@ -66,8 +66,8 @@ struct Options {
   std::string logs_specs;
   ConsoleMode console = ConsoleMode::kAuto;
   bool fold = false;
-  int64_t log_limit = int64_t{1} << 30;  // bytes kept per rank and stream, 0 = no bound
-  std::optional<int> stdin_rank = 0;     // local rank that gets stdin; none = nobody
+  int64_t log_limit = int64_t{512} << 20;  // bytes kept per stream (1 GiB a rank), 0 = no bound
+  std::optional<int> stdin_rank = 0;       // local rank that gets stdin; none = nobody
   bool pty = false;
   int keep_runs = 20;  // newest runs kept in the default folder
   std::string summary_file;
