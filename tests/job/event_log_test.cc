@@ -160,7 +160,7 @@ TEST_CASE_FIXTURE(LoopTest,
   for (int i = 0; i < 40; ++i)
     log->append(trouble_event(big));
   Event end;
-  end.body = event::JobEnded{Outcome::kFailed, 3};
+  end.body = event::JobEnded{Outcome::kFailed, 3, ""};
   log->append(end);
   bool flushed = false;
   log->flush([&] { flushed = true; });

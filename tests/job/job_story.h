@@ -48,12 +48,21 @@ struct JobStory {
     return say(job);
   }
 
-  JobStory& start_attempt(int workers) {
-    say(event::AttemptStarted{++attempt, "127.0.0.1", 29500});
+  // Of a job of `ranks`, the first `workers` of which get started.
+  JobStory& start_attempt(int workers, int ranks) {
+    event::AttemptStarted started;
+    started.attempt = started.restart_count = ++attempt;
+    started.world_size = ranks;
+    started.master_addr = "127.0.0.1";
+    started.master_port = 29500;
+    started.nodes = {{0, "node-a", 0, ranks}};
+    say(started);
     for (int i = 0; i < workers; ++i)
       say(event::WorkerSpawned{attempt, i, i, pid(i)});
     return *this;
   }
+
+  JobStory& start_attempt(int workers) { return start_attempt(workers, workers); }
 
   int pid(int rank) const { return 1000 + 100 * attempt + rank; }
 
@@ -76,7 +85,7 @@ struct JobStory {
     return found;
   }
 
-  JobStory& ends(Outcome outcome, int code) { return say(event::JobEnded{outcome, code}); }
+  JobStory& ends(Outcome outcome, int code) { return say(event::JobEnded{outcome, code, ""}); }
 
   const Event& last() const { return events.back(); }
 };
@@ -105,8 +114,12 @@ inline JobStory eventful_story() {
   found.note = "note";
   story.stops(0, 15).stops(2, 15).after_ms(10).exits(0, 15).after_ms(30'000).stops(2, 9);
   story.exits(2, 9).say(found).say(event::RestartScheduled{1, 1, 1});
+  story.say(event::VictimsFound{0, {{"0,2", "stopped by muster"}}});
   story.say(event::Trouble{"store", "peer 127.0.0.1:5 sent nonsense"});
-  story.after_ms(5).start_attempt(2).say(event::SpawnFailed{1, 2, 2, 2, "not there"});
+  story.say(event::NodeJoined{"n1", "node-b", "10.0.0.2", 7, 8, false});
+  story.say(event::NodeLost{"n1", "node-b", 1, "closed", "its connection was closed"});
+  story.say(event::NodesAwaited{1, 2, 4, {"node-a (3)"}, 30'000, "1 of 2 nodes: have node-a (3)"});
+  story.after_ms(5).start_attempt(2, 3).say(event::SpawnFailed{1, 2, 2, 2, "not there"});
   found = story.failure(2, "not there");
   found.can_heal = false;
   story.stops(0, 15).stops(1, 15).exits(0, 0).exits(1, 7 << 8).say(found).say(story.failure(1));

@@ -7,6 +7,7 @@
 #include "loop/result.h"
 #include "supervisor/cli/environment.h"
 #include "supervisor/cli/options.h"
+#include "supervisor/cli/rendezvous_plan.h"
 
 namespace muster {
 
@@ -39,6 +40,7 @@ struct LaunchPlan {
   std::vector<std::string> notes;     // one-line remarks for the start ("OMP_NUM_THREADS=1 ...")
   std::vector<std::string> warnings;  // options without effect and the like, one line each
   Environment inherited;              // muster's own, what every worker's starts from
+  RendezvousPlan rendezvous;
 };
 
 // Resolves options against the machine. An Error's code is the exit code that muster ends with: 2

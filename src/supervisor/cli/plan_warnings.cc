@@ -52,6 +52,9 @@ void warn_rendezvous(const Options& options, Meeting meeting, Warnings& warnings
       warnings.no_effect({"local_addr"}, "the static backend uses the endpoint's address");
       break;
     case Meeting::kDynamic:
+    case Meeting::kFile:
+    case Meeting::kEtcdV2:
+    case Meeting::kEtcdV3:
       warnings.no_effect({"master_addr", "master_port", "node_rank"},
                          "only the static backend uses it");
       warnings.no_effect({"rdzv_endpoint"}, "one node need not meet others");

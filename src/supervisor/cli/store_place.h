@@ -5,16 +5,9 @@
 
 #include "loop/result.h"
 #include "supervisor/cli/options.h"
+#include "supervisor/cli/rendezvous_plan.h"
 
 namespace muster {
-
-// How the workers of one node meet: torchrun's choice by backend, endpoint and master-port.
-enum class Meeting {
-  kStandalone,  // --standalone
-  kLocal,       // nothing given: the same without saying so
-  kStatic,      // a master-port or a static endpoint
-  kDynamic,     // c10d
-};
 
 struct StorePlace {
   Meeting meeting = Meeting::kLocal;

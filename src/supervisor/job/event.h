@@ -15,7 +15,16 @@ namespace muster {
 
 enum class Stream { kStdout = 1, kStderr = 2 };
 enum class Outcome { kSucceeded, kFailed, kStopped };
-enum class StopReason { kNone, kFailure, kRestart, kSignal, kFinished, kGuardLost };
+enum class StopReason {
+  kNone,
+  kFailure,
+  kRestart,
+  kSignal,
+  kFinished,
+  kGuardLost,
+  kMembership,       // a node came, went or was lost
+  kCoordinatorLost,  // this node is cut off from whoever decides
+};
 
 namespace event {
 
@@ -32,10 +41,24 @@ struct JobStarted {
   std::string started_by;  // user name or uid
 };
 
+// The part of the ranks that one node of an attempt has: contiguous, in the order of the nodes.
+struct NodeSpan {
+  int node = 0;  // GROUP_RANK
+  std::string host;
+  int first_rank = 0;
+  int workers = 0;
+};
+
 struct AttemptStarted {
-  int attempt = 0;
+  int attempt = 0;  // counts every start, those after a change of membership too; names the folder
+  int restart_count = 0;  // restarts charged to the budget so far: TORCHELASTIC_RESTART_COUNT
+  int node = 0;           // this node's GROUP_RANK
+  int node_count = 1;
+  int world_size = 0;
   std::string master_addr;
   int master_port = 0;
+  // The nodes whose ranks are shown here: all of them where the coordinator is, else this one.
+  std::vector<NodeSpan> nodes;
 };
 
 struct WorkerSpawned {
@@ -90,11 +113,13 @@ struct SignalReceived {
 };
 
 // Why an attempt failed: what the report shows. `kind` is a stable name (exit_code,
-// python_exception, killed, segfault, exec_not_found, ...).
+// python_exception, killed, segfault, exec_not_found, node_lost, ...).
 struct FailureFound {
   int attempt = 0;
-  int rank = 0;
+  int rank = 0;  // -1: a whole node
   int local_rank = 0;
+  std::string host;  // where it happened
+  int node = 0;      // that node's GROUP_RANK
   int pid = 0;
   std::string kind;
   int signal = 0;                    // 0 if it exited
@@ -104,6 +129,23 @@ struct FailureFound {
   std::string excerpt_source;        // "stderr", "stdout", "error file"
   std::string note;                  // "error file unreadable: ...", hints
   bool can_heal = true;              // a restart may help
+  int64_t ran_us = -1;               // how long the worker ran; -1 if unknown
+  int64_t time_us = 0;               // its end, unix time on the coordinator's clock; 0 if unknown
+  std::string stdout_log;            // paths on `host`, "" if there is none
+  std::string stderr_log;
+};
+
+// Ranks that ended only because of the failure, folded, so that it is small for any world size.
+struct VictimGroup {
+  std::string ranks;   // "0-2,5"
+  std::string reason;  // "stopped by muster"
+};
+
+// The victims of an attempt on all nodes. Recorded after its FailureFound where several nodes take
+// part; with one node they are seen from the ranks themselves.
+struct VictimsFound {
+  int attempt = 0;
+  std::vector<VictimGroup> groups;
 };
 
 struct RestartScheduled {
@@ -121,6 +163,36 @@ struct LeftoverFound {
   std::string fate;   // "ended by SIGKILL", or why it could not be ended
 };
 
+// A node has come. Recorded where the coordinator is.
+struct NodeJoined {
+  std::string id;
+  std::string host;
+  std::string address;
+  int pid = 0;  // its muster's
+  int workers = 0;
+  bool spare = false;  // beyond the most that the job takes
+};
+
+// A node has gone. `how` is closed (its connection, so its process), silent (no heartbeat), left
+// (on request).
+struct NodeLost {
+  std::string id;
+  std::string host;
+  int node = -1;  // GROUP_RANK in the current attempt, -1 if it had no part in it
+  std::string how;
+  std::string message;
+};
+
+// The job waits for nodes; recorded whenever who is here changes, and now and then.
+struct NodesAwaited {
+  int have = 0;
+  int min = 0;
+  int max = 0;
+  std::vector<std::string> hosts;  // the first of them, "a (8)"
+  int64_t left_ms = 0;             // until it is given up, or begins with those it has
+  std::string text;                // "2 of 4 nodes: have a (8), b (8); waiting for 2 more, ..."
+};
+
 // Trouble that is not a worker's: store peers, log disk, guard.
 struct Trouble {
   std::string subject;  // "store", "logs", "guard"
@@ -130,6 +202,7 @@ struct Trouble {
 struct JobEnded {
   Outcome outcome = Outcome::kSucceeded;
   int exit_code = 0;
+  std::string why;  // "" unless something else than a worker or a signal ended it
 };
 
 }  // namespace event
@@ -137,8 +210,9 @@ struct JobEnded {
 using EventBody =
     std::variant<event::JobStarted, event::AttemptStarted, event::WorkerSpawned, event::SpawnFailed,
                  event::FirstOutput, event::WorkerExited, event::SignalSent, event::SignalReceived,
-                 event::FailureFound, event::RestartScheduled, event::LeftoverFound, event::Trouble,
-                 event::JobEnded>;
+                 event::FailureFound, event::VictimsFound, event::RestartScheduled,
+                 event::LeftoverFound, event::NodeJoined, event::NodeLost, event::NodesAwaited,
+                 event::Trouble, event::JobEnded>;
 
 struct Event {
   int64_t seq = 0;  // from 0, no gaps

@@ -32,12 +32,15 @@ constexpr std::array kStreams = {Name<Stream>{Stream::kStdout, "stdout"},
 constexpr std::array kOutcomes = {Name<Outcome>{Outcome::kSucceeded, "succeeded"},
                                   Name<Outcome>{Outcome::kFailed, "failed"},
                                   Name<Outcome>{Outcome::kStopped, "stopped"}};
-constexpr std::array kReasons = {Name<StopReason>{StopReason::kNone, "none"},
-                                 Name<StopReason>{StopReason::kFailure, "failure"},
-                                 Name<StopReason>{StopReason::kRestart, "restart"},
-                                 Name<StopReason>{StopReason::kSignal, "signal"},
-                                 Name<StopReason>{StopReason::kFinished, "finished"},
-                                 Name<StopReason>{StopReason::kGuardLost, "guard_lost"}};
+constexpr std::array kReasons = {
+    Name<StopReason>{StopReason::kNone, "none"},
+    Name<StopReason>{StopReason::kFailure, "failure"},
+    Name<StopReason>{StopReason::kRestart, "restart"},
+    Name<StopReason>{StopReason::kSignal, "signal"},
+    Name<StopReason>{StopReason::kFinished, "finished"},
+    Name<StopReason>{StopReason::kGuardLost, "guard_lost"},
+    Name<StopReason>{StopReason::kMembership, "membership"},
+    Name<StopReason>{StopReason::kCoordinatorLost, "coordinator_lost"}};
 
 constexpr const auto& names_of(Stream) {
   return kStreams;
@@ -58,9 +61,10 @@ std::string_view name_of(E value) {
 }
 
 constexpr std::string_view kNames[] = {
-    "job_started",    "attempt_started", "worker_spawned",  "spawn_failed",  "first_output",
-    "worker_exited",  "signal_sent",     "signal_received", "failure_found", "restart_scheduled",
-    "leftover_found", "trouble",         "job_ended"};
+    "job_started",       "attempt_started", "worker_spawned",  "spawn_failed",  "first_output",
+    "worker_exited",     "signal_sent",     "signal_received", "failure_found", "victims_found",
+    "restart_scheduled", "leftover_found",  "node_joined",     "node_lost",     "nodes_awaited",
+    "trouble",           "job_ended"};
 static_assert(std::size(kNames) == std::variant_size_v<EventBody>);
 
 template <typename A>
@@ -78,8 +82,21 @@ void describe(A&& a, event::JobStarted& e) {
 }
 
 template <typename A>
+void describe(A&& a, event::NodeSpan& e) {
+  a("node", e.node);
+  a("host", e.host);
+  a("first_rank", e.first_rank);
+  a("workers", e.workers);
+}
+
+template <typename A>
 void describe(A&& a, event::AttemptStarted& e) {
   a("attempt", e.attempt);
+  a("restart_count", e.restart_count);
+  a("node", e.node);
+  a("node_count", e.node_count);
+  a("world_size", e.world_size);
+  a("nodes", e.nodes);
   a("master_addr", e.master_addr);
   a("master_port", e.master_port);
 }
@@ -146,6 +163,8 @@ void describe(A&& a, event::FailureFound& e) {
   a("attempt", e.attempt);
   a("rank", e.rank);
   a("local_rank", e.local_rank);
+  a("host", e.host);
+  a("node", e.node);
   a("pid", e.pid);
   a("kind", e.kind);
   a("signal", e.signal);
@@ -155,6 +174,22 @@ void describe(A&& a, event::FailureFound& e) {
   a("excerpt_source", e.excerpt_source);
   a("note", e.note);
   a("can_heal", e.can_heal);
+  a("ran_us", e.ran_us);
+  a("time_us", e.time_us);
+  a("stdout_log", e.stdout_log);
+  a("stderr_log", e.stderr_log);
+}
+
+template <typename A>
+void describe(A&& a, event::VictimGroup& e) {
+  a("ranks", e.ranks);
+  a("reason", e.reason);
+}
+
+template <typename A>
+void describe(A&& a, event::VictimsFound& e) {
+  a("attempt", e.attempt);
+  a("groups", e.groups);
 }
 
 template <typename A>
@@ -175,6 +210,35 @@ void describe(A&& a, event::LeftoverFound& e) {
 }
 
 template <typename A>
+void describe(A&& a, event::NodeJoined& e) {
+  a("id", e.id);
+  a("host", e.host);
+  a("address", e.address);
+  a("pid", e.pid);
+  a("workers", e.workers);
+  a("spare", e.spare);
+}
+
+template <typename A>
+void describe(A&& a, event::NodeLost& e) {
+  a("id", e.id);
+  a("host", e.host);
+  a("node", e.node);
+  a("how", e.how);
+  a("message", e.message);
+}
+
+template <typename A>
+void describe(A&& a, event::NodesAwaited& e) {
+  a("have", e.have);
+  a("min", e.min);
+  a("max", e.max);
+  a("hosts", e.hosts);
+  a("left_ms", e.left_ms);
+  a("text", e.text);
+}
+
+template <typename A>
 void describe(A&& a, event::Trouble& e) {
   a("subject", e.subject);
   a("message", e.message);
@@ -184,18 +248,30 @@ template <typename A>
 void describe(A&& a, event::JobEnded& e) {
   a("outcome", e.outcome);
   a("exit_code", e.exit_code);
+  a("why", e.why);
 }
+
+// Lists whose items are described themselves.
+template <typename T>
+concept Described = std::is_same_v<T, event::NodeSpan> || std::is_same_v<T, event::VictimGroup>;
 
 struct Writer {
   Json& json;
 
   template <typename T>
-  void operator()(const char* key, const T& value) {
+  void operator()(const char* key, T& value) {
     if constexpr (std::is_enum_v<T>) {
       json[key] = name_of(value);
     } else {
       json[key] = value;
     }
+  }
+  template <Described T>
+  void operator()(const char* key, std::vector<T>& items) {
+    Json list = Json::array();
+    for (T& item : items)
+      describe(Writer{list.emplace_back(Json::object())}, item);
+    json[key] = std::move(list);
   }
   void derived(const char* key, int value) { json[key] = value; }
 };
@@ -241,6 +317,18 @@ struct Reader {
     value.clear();
     for (const Json& item : from) {
       if (!read(item, value.emplace_back())) return false;
+    }
+    return true;
+  }
+  template <Described T>
+  static bool read(const Json& from, std::vector<T>& value) {
+    if (!from.is_array()) return false;
+    value.clear();
+    for (const Json& item : from) {
+      if (!item.is_object()) return false;
+      Reader reader{item};
+      describe(reader, value.emplace_back());
+      if (reader.wrong) return false;
     }
     return true;
   }

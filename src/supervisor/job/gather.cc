@@ -110,10 +110,12 @@ void gather_evidence(Loop& loop, const AttemptState& attempt, const JobLogs& log
     item.evidence.spawn_message = spawn_failed->message;
     items->push_back(std::move(item));
   }
-  for (int local_rank : attempt.death_order) {
-    const RankState& rank = attempt.ranks[static_cast<size_t>(local_rank)];
-    if (rank.phase != RankPhase::kExited || rank.wait_status == 0) continue;
-    Item item = item_for(attempt, local_rank, logs);
+  for (int dead : attempt.death_order) {
+    const RankState& rank = *attempt.find(dead);
+    if (rank.node != attempt.node || rank.phase != RankPhase::kExited || rank.wait_status == 0) {
+      continue;
+    }
+    Item item = item_for(attempt, rank.local_rank, logs);
     Evidence& e = item.evidence;
     e.rank = rank.rank;
     e.pid = rank.pid;

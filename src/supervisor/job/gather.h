@@ -12,7 +12,7 @@
 
 namespace muster {
 
-// Collects what is known about every worker of an attempt that did not end well, in the order of
+// Collects what is known about every worker of this node that did not end well, in the order of
 // their deaths, and hands it over in the loop. Files (error files, the ends of redirected logs) are
 // read in the pool: they may lie on a file system that stalls;
 // then the verdict has to do without them.

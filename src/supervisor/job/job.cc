@@ -86,7 +86,13 @@ void Job::start_attempt() {
           [this](const std::string& message) { parts_.recorder.trouble("watchdog", message); }});
 
   int master_port = next_master_port();
-  parts_.recorder.record(event::AttemptStarted{attempt_, plan.master_addr, master_port});
+  event::AttemptStarted started;
+  started.attempt = started.restart_count = attempt_;
+  started.world_size = static_cast<int>(plan.workers.size());
+  started.master_addr = plan.master_addr;
+  started.master_port = master_port;
+  started.nodes = {{0, plan.host, 0, started.world_size}};
+  parts_.recorder.record(started);
 
   WorkerGroup::Limits limits;
   limits.term_to_kill = std::chrono::duration_cast<Milliseconds>(plan.options.shutdown_timeout);
@@ -318,7 +324,7 @@ void Job::end_without_failure() {
 void Job::end(Outcome outcome, int exit_code) {
   stage_ = Stage::kEnded;
   uneven_timer_.reset();
-  parts_.recorder.record(event::JobEnded{outcome, exit_code});
+  parts_.recorder.record(event::JobEnded{outcome, exit_code, ""});
   on_end_(exit_code);
 }
 

@@ -33,8 +33,8 @@ std::string stopping_text(const AttemptState& attempt) {
 // Only the first failure of an attempt stops the others.
 bool first_failure(const AttemptState& attempt) {
   int failed = 0;
-  for (int local_rank : attempt.death_order) {
-    const RankState& rank = attempt.ranks[static_cast<size_t>(local_rank)];
+  for (int dead : attempt.death_order) {
+    const RankState& rank = *attempt.find(dead);
     bool success =
         rank.phase == RankPhase::kExited && decode_wait_status(rank.wait_status).success();
     failed += success ? 0 : 1;
@@ -62,10 +62,9 @@ struct LiveLine {
   Line operator()(const event::WorkerExited& e) const {
     const AttemptState* attempt = state.current();
     if (!attempt || attempt->attempt != e.attempt) return std::nullopt;
-    auto rank = std::find_if(attempt->ranks.begin(), attempt->ranks.end(),
-                             [&](const RankState& r) { return r.local_rank == e.local_rank; });
+    const RankState* rank = attempt->find(e.rank);
     WaitStatus status = decode_wait_status(e.wait_status);
-    if (rank == attempt->ranks.end() || status.success()) return std::nullopt;
+    if (rank == nullptr || status.success()) return std::nullopt;
     if (rank->stopped_for != StopReason::kNone) return std::nullopt;  // it obeyed
     std::string line = rank_ranges({e.rank}) + " (pid " + std::to_string(e.pid) + ") " +
                        describe_end(status) + " after " +

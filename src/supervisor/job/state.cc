@@ -4,13 +4,15 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <utility>
 
 namespace muster {
 
 namespace {
 
 // A damaged events.jsonl must not make us allocate without bound.
-constexpr int kMaxLocalRanks = 65536;
+constexpr size_t kMaxRanks = 1'000'000;
+constexpr size_t kMaxNodes = 100'000;
 
 AttemptState* find_attempt(JobState& state, int attempt) {
   auto found = std::find_if(state.attempts.rbegin(), state.attempts.rend(),
@@ -20,22 +22,39 @@ AttemptState* find_attempt(JobState& state, int attempt) {
 
 RankState* find_rank(JobState& state, int attempt, int rank) {
   AttemptState* in = find_attempt(state, attempt);
-  if (!in) return nullptr;
-  auto found = std::find_if(in->ranks.begin(), in->ranks.end(),
-                            [&](const RankState& r) { return r.rank == rank; });
-  return found == in->ranks.end() ? nullptr : &*found;
+  return in == nullptr ? nullptr : in->find(rank);
 }
 
-// By local rank: before its spawn a worker's global rank is only assumed.
-RankState* find_local(JobState& state, int attempt, int local_rank) {
-  AttemptState* in = find_attempt(state, attempt);
-  if (!in || local_rank < 0 || local_rank >= static_cast<int>(in->ranks.size())) return nullptr;
-  return &in->ranks[static_cast<size_t>(local_rank)];
+NodeState* find_node(JobState& state, const std::string& id) {
+  auto found = std::find_if(state.nodes.rbegin(), state.nodes.rend(),
+                            [&](const NodeState& node) { return node.joined.id == id; });
+  return found == state.nodes.rend() ? nullptr : &*found;
+}
+
+// The ranks of `nodes`, as far as they are contiguous.
+std::vector<RankState> ranks_of(const std::vector<event::NodeSpan>& nodes) {
+  std::vector<RankState> ranks;
+  for (const event::NodeSpan& span : nodes) {
+    if (!ranks.empty() && span.first_rank != ranks.back().rank + 1) break;
+    for (int i = 0; i < span.workers && ranks.size() < kMaxRanks; ++i) {
+      RankState& rank = ranks.emplace_back();
+      rank.rank = span.first_rank + i;
+      rank.local_rank = i;
+      rank.node = span.node;
+    }
+  }
+  return ranks;
 }
 
 struct Reducer {
   JobState& state;
   const Event& event;
+
+  void note_all_begun(int attempt) {
+    const AttemptState& in = *find_attempt(state, attempt);
+    bool all = in.begun == static_cast<int>(in.ranks.size());
+    if (all && state.phase == Phase::kStarting) state.phase = Phase::kRunning;
+  }
 
   void operator()(const event::JobStarted& e) {
     state.job = e;
@@ -47,38 +66,37 @@ struct Reducer {
     state.master_addr = e.master_addr;
     state.master_port = e.master_port;
     state.phase = Phase::kStarting;
+    state.awaited.reset();
+    state.job.world_size = e.world_size;
     AttemptState attempt;
     attempt.attempt = e.attempt;
+    attempt.restart_count = e.restart_count;
+    attempt.node = e.node;
+    attempt.node_count = e.node_count;
+    attempt.world_size = e.world_size;
     attempt.started_us = event.mono_us;
-    int count = std::clamp(state.job.local_world_size, 0, kMaxLocalRanks);
-    attempt.ranks.resize(static_cast<size_t>(count));
-    for (int i = 0; i < count; ++i) {
-      attempt.ranks[static_cast<size_t>(i)].rank = i;
-      attempt.ranks[static_cast<size_t>(i)].local_rank = i;
-    }
+    attempt.nodes = e.nodes;
+    attempt.ranks = ranks_of(e.nodes);
     state.attempts.push_back(std::move(attempt));
   }
 
   void operator()(const event::WorkerSpawned& e) {
-    RankState* rank = find_local(state, e.attempt, e.local_rank);
-    if (!rank) return;
-    rank->rank = e.rank;
+    RankState* rank = find_rank(state, e.attempt, e.rank);
+    if (!rank || rank->phase != RankPhase::kPending) return;
     rank->pid = e.pid;
     rank->phase = RankPhase::kRunning;
     rank->started_us = event.mono_us;
-    const AttemptState& attempt = *find_attempt(state, e.attempt);
-    bool all = std::none_of(attempt.ranks.begin(), attempt.ranks.end(),
-                            [](const RankState& r) { return r.phase == RankPhase::kPending; });
-    if (all && state.phase == Phase::kStarting) state.phase = Phase::kRunning;
+    ++find_attempt(state, e.attempt)->begun;
+    note_all_begun(e.attempt);
   }
 
   void operator()(const event::SpawnFailed& e) {
-    RankState* rank = find_local(state, e.attempt, e.local_rank);
-    if (!rank) return;
-    rank->rank = e.rank;
+    RankState* rank = find_rank(state, e.attempt, e.rank);
+    if (!rank || rank->phase != RankPhase::kPending) return;
     rank->phase = RankPhase::kSpawnFailed;
     rank->ended_us = event.mono_us;
-    find_attempt(state, e.attempt)->death_order.push_back(e.local_rank);
+    ++find_attempt(state, e.attempt)->begun;
+    find_attempt(state, e.attempt)->death_order.push_back(e.rank);
   }
 
   void operator()(const event::FirstOutput& e) {
@@ -88,13 +106,13 @@ struct Reducer {
   }
 
   void operator()(const event::WorkerExited& e) {
-    RankState* rank = find_local(state, e.attempt, e.local_rank);
+    RankState* rank = find_rank(state, e.attempt, e.rank);
     if (!rank || rank->phase != RankPhase::kRunning) return;
     rank->phase = RankPhase::kExited;
     rank->wait_status = e.wait_status;
     rank->max_rss_kib = e.max_rss_kib;
     rank->ended_us = event.mono_us;
-    find_attempt(state, e.attempt)->death_order.push_back(e.local_rank);
+    find_attempt(state, e.attempt)->death_order.push_back(e.rank);
   }
 
   void operator()(const event::SignalSent& e) {
@@ -123,6 +141,26 @@ struct Reducer {
     }
   }
 
+  void operator()(const event::VictimsFound& e) {
+    if (AttemptState* attempt = find_attempt(state, e.attempt)) attempt->victims = e.groups;
+  }
+
+  void operator()(const event::NodeJoined& e) {
+    NodeState* known = find_node(state, e.id);
+    if (!known && state.nodes.size() >= kMaxNodes) return;
+    NodeState& node = known ? *known : state.nodes.emplace_back();
+    node = NodeState{e, event.mono_us, std::nullopt};
+  }
+
+  void operator()(const event::NodeLost& e) {
+    if (NodeState* node = find_node(state, e.id)) node->lost = e;
+  }
+
+  void operator()(const event::NodesAwaited& e) {
+    state.awaited = e;
+    state.phase = Phase::kWaiting;
+  }
+
   void operator()(const event::RestartScheduled& e) {
     state.restarts_used = e.used;
     state.phase = Phase::kRestarting;
@@ -138,6 +176,22 @@ struct Reducer {
 };
 
 }  // namespace
+
+const RankState* AttemptState::find(int rank) const {
+  if (ranks.empty() || rank < ranks.front().rank || rank > ranks.back().rank) return nullptr;
+  return &ranks[static_cast<size_t>(rank - ranks.front().rank)];
+}
+
+RankState* AttemptState::find(int rank) {
+  return const_cast<RankState*>(std::as_const(*this).find(rank));
+}
+
+std::string AttemptState::host_of(int rank) const {
+  for (const event::NodeSpan& span : nodes) {
+    if (rank >= span.first_rank && rank < span.first_rank + span.workers) return span.host;
+  }
+  return "";
+}
 
 void apply(JobState& state, const Event& event) {
   state.last_us = std::max(state.last_us, event.mono_us);

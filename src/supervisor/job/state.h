@@ -10,12 +10,13 @@
 
 namespace muster {
 
-enum class Phase { kStarting, kRunning, kStopping, kRestarting, kEnded };
+enum class Phase { kStarting, kWaiting, kRunning, kStopping, kRestarting, kEnded };
 enum class RankPhase { kPending, kRunning, kExited, kSpawnFailed };
 
 struct RankState {
   int rank = 0;
   int local_rank = 0;
+  int node = 0;  // GROUP_RANK of its node
   int pid = 0;
   RankPhase phase = RankPhase::kPending;
   int wait_status = 0;
@@ -30,11 +31,32 @@ struct RankState {
 
 struct AttemptState {
   int attempt = 0;
+  int restart_count = 0;
+  int node = 0;  // this muster's GROUP_RANK
+  int node_count = 1;
+  int world_size = 0;
   int64_t started_us = 0;
-  std::vector<RankState> ranks;  // by local rank
-  std::vector<int> death_order;  // local ranks in the order in which the loop learnt of them
+  std::vector<event::NodeSpan> nodes;  // whose ranks are shown: all, or only this muster's own
+  std::vector<RankState> ranks;        // contiguous, by rank
+  std::vector<int> death_order;        // ranks in the order in which the loop learnt of their ends
   std::optional<event::FailureFound> root_cause;
   std::vector<event::FailureFound> other_causes;  // independent ones, first first
+  std::vector<event::VictimGroup> victims;        // told by the coordinator of several nodes
+  int begun = 0;                                  // ranks that were started, or could not be
+
+  // Null if the rank is not shown here.
+  const RankState* find(int rank) const;
+  RankState* find(int rank);
+
+  // The host that runs `rank`, "" if it is not shown here.
+  std::string host_of(int rank) const;
+};
+
+// A node as the coordinator sees it.
+struct NodeState {
+  event::NodeJoined joined;
+  int64_t joined_us = 0;
+  std::optional<event::NodeLost> lost;
 };
 
 // The whole job as one plain value. Built only by apply(); everything that shows a job (report,
@@ -49,6 +71,8 @@ struct JobState {
   std::optional<event::SignalReceived> stop_signal;
   int interrupts = 0;  // SIGINTs that asked for an end; the second one kills
   int restarts_used = 0;
+  std::vector<NodeState> nodes;                // every one that ever joined; at the coordinator
+  std::optional<event::NodesAwaited> awaited;  // set while phase is kWaiting
   std::vector<event::LeftoverFound> leftovers;
   std::vector<event::Trouble> troubles;
   std::optional<event::JobEnded> end;
@@ -62,7 +86,7 @@ struct JobState {
 // that a damaged events.jsonl can still be shown.
 void apply(JobState& state, const Event& event);
 
-// The victims: ranks that we signalled before they ended, by local rank.
+// The victims: ranks that we signalled before they ended, in the order of the ranks.
 std::vector<const RankState*> ranks_stopped_by_us(const AttemptState& attempt);
 
 }  // namespace muster

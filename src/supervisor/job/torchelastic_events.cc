@@ -102,9 +102,8 @@ struct Writer {
 
   void operator()(const event::WorkerSpawned& e) {
     const AttemptState* attempt = state.current();
-    if (!attempt || e.local_rank < 0) return;
-    auto index = static_cast<size_t>(e.local_rank);
-    if (index < attempt->ranks.size()) add_worker(attempt->ranks[index], "START");
+    const RankState* rank = attempt ? attempt->find(e.rank) : nullptr;
+    if (rank != nullptr) add_worker(*rank, "START");
   }
 
   void operator()(const event::JobEnded& e) {

@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "supervisor/rendezvous/round.h"
+
+namespace muster {
+
+struct CoordinatorSettings {
+  JobTerms terms;
+  std::string host_id;  // the agent in this process; its node stands first where no ranks are given
+  std::chrono::milliseconds join_timeout{600'000};  // for MIN nodes to be here, each time anew
+  std::chrono::milliseconds last_call{30'000};      // for more than MIN, once MIN are here
+  std::chrono::milliseconds grow_every{0};          // a running job grows at most this often
+  // Finished nodes go home this long after the first one finished; 0: all wait for all. The host
+  // always waits.
+  std::chrono::milliseconds exit_barrier{0};
+  std::string endpoint_host;     // as this node was told it, "" if it has none (etcd, one node)
+  std::string fallback_address;  // an address of this machine, for MASTER_ADDR when nothing better
+                                 // is known
+  int store_port = 0;            // MASTER_PORT where our store serves the workers
+};
+
+// What the coordinator wants done, in order.
+namespace action {
+struct Refuse {  // and close the connection
+  std::string id;
+  std::string reason;
+  bool final = false;  // no use in trying again (options that differ, a node rank taken)
+};
+struct Welcome {
+  std::string id;
+  bool spare = false;
+  bool resumed = false;  // its workers are still part of the running attempt; else they must go
+};
+struct ResetStore {};  // a new attempt: before its first Assign
+struct Assign {
+  std::string id;
+  Assignment assignment;
+};
+struct Stop {
+  std::string id;
+  StopOrder order;
+};
+struct Tell {
+  std::string id;
+  AttemptVerdict verdict;
+};
+struct End {  // the agent answers with goodbye
+  std::string id;
+  JobEnd end;
+};
+struct Drop {  // close its connection without a word: it was given up
+  std::string id;
+};
+struct SetStopKey {  // "muster/stop_requested" = the signal's name
+  std::string signal;
+};
+struct Record {  // an event for the coordinator's own record
+  EventBody event;
+};
+struct Broadcast {  // who is awaited, for every agent that waits; never more often than
+                    // kAwaitedEvery
+  event::NodesAwaited awaited;
+};
+struct Say {  // a line for the coordinator's console
+  std::string line;
+};
+struct Closed {};  // everybody has said goodbye: the store may close
+}  // namespace action
+
+using Action =
+    std::variant<action::Refuse, action::Welcome, action::ResetStore, action::Assign, action::Stop,
+                 action::Tell, action::End, action::Drop, action::SetStopKey, action::Record,
+                 action::Broadcast, action::Say, action::Closed>;
+
+// Decides for the whole job: who takes part, which ranks they have, when all stop, who is to blame,
+// whether there is another attempt, when the job is over. Pure: events and times in, actions out;
+// knows no socket, no loop, no clock. Whoever runs it (CoordinatorHost) carries out the actions in
+// their order and forwards what the agents say.
+//
+//   forming --enough nodes--> running --failure, membership, signal--> stopping --all settled-->
+//   deciding at once --> forming (again, with those that are here) | ending --all goodbyes-->
+//   closed running --all settled complete--> ending
+class Coordinator {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+  enum class Phase { kForming, kRunning, kStopping, kEnding, kClosed };
+  enum class Lost { kClosed, kSilent, kLeft };
+
+  Coordinator(CoordinatorSettings settings, Time now);
+  ~Coordinator();
+
+  // `seen_address` is the address its connection comes from, `our_address` the one of ours that it
+  // reached, both without port; "" for the agent in this process.
+  void join(const NodeFacts& facts, const std::string& seen_address, const std::string& our_address,
+            Time now);
+  void lost(const std::string& id, Lost how, Time now);
+  void failed(const std::string& id, const FailureNotice& notice, Time now);
+  void settled(const std::string& id, const NodeOutcome& outcome, Time now);
+  void stop_requested(const std::string& id, const event::SignalReceived& signal, bool kill,
+                      Time now);
+  void goodbye(const std::string& id, Time now);
+  void time(Time now);
+
+  // When time() wants to be called next.
+  std::optional<Time> wake_at() const;
+
+  std::vector<Action> take_actions();
+
+  Phase phase() const;
+  int attempt() const;  // -1 before the first
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace muster
