@@ -106,7 +106,7 @@ TEST_CASE("a stop by signal names the signal and its sender, and how the workers
 
 TEST_CASE("a program that cannot be started is the headline") {
   JobStory story;
-  story.start(3, 2).start_attempt(0).say(event::SpawnFailed{0, 0, 0, 2, "nope: not found"});
+  story.start(3, 2).start_attempt(0, 3).say(event::SpawnFailed{0, 0, 0, 2, "nope: not found"});
   event::FailureFound found = story.failure(0, "nope: not found in PATH");
   found.pid = 0;
   found.kind = "exec_not_found";
