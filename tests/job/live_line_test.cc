@@ -72,21 +72,21 @@ TEST_CASE("a program that cannot be started is said") {
 TEST_CASE("signals to muster are said with their sender") {
   JobStory story;
   story.start(2).start_attempt(2);
-  story.say(event::SignalReceived{SIGTERM, 123, 1000, "alice, scancel", false});
+  story.say(event::SignalReceived{SIGTERM, 123, 1000, "alice, scancel", false, ""});
   CHECK(live(story) == "got SIGTERM from pid 123 (alice, scancel); stopping 2 workers");
-  story.say(event::SignalReceived{SIGINT, 0, 0, "", false});
+  story.say(event::SignalReceived{SIGINT, 0, 0, "", false, ""});
   CHECK(live(story) ==
         "got SIGINT from the terminal; stopping 2 workers (once more kills at once)");
-  story.say(event::SignalReceived{SIGTERM, 0, 0, "outside the container", false});
+  story.say(event::SignalReceived{SIGTERM, 0, 0, "outside the container", false, ""});
   CHECK(live(story) == "got SIGTERM from outside the container; stopping 2 workers");
-  story.say(event::SignalReceived{SIGUSR1, 123, 1000, "", true});
+  story.say(event::SignalReceived{SIGUSR1, 123, 1000, "", true, ""});
   CHECK(live(story) == "SIGUSR1 passed on to the workers");
-  story.say(event::SignalReceived{SIGINT, 0, 0, "", false});
+  story.say(event::SignalReceived{SIGINT, 0, 0, "", false, ""});
   CHECK(live(story) == "got SIGINT from the terminal again; killing 2 workers");
   story.stops(0, SIGKILL);
   CHECK(live(story) == "(silent)");
   story.exits(0, SIGKILL).exits(1, SIGKILL);
-  story.say(event::SignalReceived{SIGTERM, 0, 0, "outside the container", false});
+  story.say(event::SignalReceived{SIGTERM, 0, 0, "outside the container", false, ""});
   CHECK(live(story) == "got SIGTERM from outside the container; no worker is running");
 }
 

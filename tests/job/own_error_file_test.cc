@@ -82,7 +82,8 @@ TEST_CASE("a program that could not be started is muster's own message") {
 
 TEST_CASE("a stop by signal is muster's own message with number and name") {
   JobStory story;
-  story.start(1).start_attempt(1).say(event::SignalReceived{SIGTERM, 7, 0, "root, kill", false});
+  story.start(1).start_attempt(1).say(
+      event::SignalReceived{SIGTERM, 7, 0, "root, kill", false, ""});
   story.ends(Outcome::kStopped, 143);
   auto text = own_error_file(story.state, kFull, kNow);
   REQUIRE(text);

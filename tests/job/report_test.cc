@@ -90,7 +90,7 @@ TEST_CASE("success after restarts and with ended descendants says so") {
 TEST_CASE("a stop by signal names the signal and its sender, and how the workers ended") {
   JobStory story;
   story.start(4).start_attempt(4).after_ms(62'000);
-  story.say(event::SignalReceived{SIGTERM, 123, 1000, "alice, scancel", false});
+  story.say(event::SignalReceived{SIGTERM, 123, 1000, "alice, scancel", false, ""});
   for (int i = 0; i < 4; ++i)
     story.stops(i, SIGTERM, StopReason::kSignal);
   for (int i = 0; i < 3; ++i)

@@ -107,10 +107,10 @@ TEST_CASE("the first failure of an attempt is its root cause, later ones stand b
 TEST_CASE("a forwarded signal stops nothing and the first stop signal stays") {
   JobStory story;
   story.start(1).start_attempt(1);
-  story.say(event::SignalReceived{10, 1, 0, "", true});
+  story.say(event::SignalReceived{10, 1, 0, "", true, ""});
   CHECK_FALSE(story.state.stop_signal);
-  story.say(event::SignalReceived{15, 1, 0, "", false});
-  story.say(event::SignalReceived{2, 0, 0, "", false});
+  story.say(event::SignalReceived{15, 1, 0, "", false, ""});
+  story.say(event::SignalReceived{2, 0, 0, "", false, ""});
   CHECK(story.state.stop_signal->signal == 15);
 }
 

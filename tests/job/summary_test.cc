@@ -118,7 +118,7 @@ TEST_CASE("the summary of a success names no culprit but keeps what restarts hea
 TEST_CASE("the summary of a stop names the signal, its sender and whom it ended") {
   JobStory story;
   story.start(2).start_attempt(2).after_ms(1500);
-  story.say(event::SignalReceived{SIGTERM, 123, 1000, "alice, scancel", false});
+  story.say(event::SignalReceived{SIGTERM, 123, 1000, "alice, scancel", false, ""});
   story.stops(0, SIGTERM, StopReason::kSignal).stops(1, SIGTERM, StopReason::kSignal);
   story.exits(0, SIGTERM).exits(1, 3 << 8).ends(Outcome::kStopped, 143);
   json value = summary(story);

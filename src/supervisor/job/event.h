@@ -110,6 +110,15 @@ struct SignalReceived {
   int sender_uid = 0;
   std::string sender;      // "user name", command of the sender if it could be read
   bool forwarded = false;  // only passed on to the workers (USR1, USR2): it stops nothing
+  std::string host;        // whose muster got it, in jobs of several nodes
+};
+
+// The coordinator of several nodes had the workers stopped here.
+struct StopOrdered {
+  int attempt = 0;
+  int signal = 0;
+  StopReason reason = StopReason::kNone;
+  std::string why;  // "rank 5 on node-b failed", "node-c was lost"
 };
 
 // Why an attempt failed: what the report shows. `kind` is a stable name (exit_code,
@@ -210,9 +219,9 @@ struct JobEnded {
 using EventBody =
     std::variant<event::JobStarted, event::AttemptStarted, event::WorkerSpawned, event::SpawnFailed,
                  event::FirstOutput, event::WorkerExited, event::SignalSent, event::SignalReceived,
-                 event::FailureFound, event::VictimsFound, event::RestartScheduled,
-                 event::LeftoverFound, event::NodeJoined, event::NodeLost, event::NodesAwaited,
-                 event::Trouble, event::JobEnded>;
+                 event::StopOrdered, event::FailureFound, event::VictimsFound,
+                 event::RestartScheduled, event::LeftoverFound, event::NodeJoined, event::NodeLost,
+                 event::NodesAwaited, event::Trouble, event::JobEnded>;
 
 struct Event {
   int64_t seq = 0;  // from 0, no gaps

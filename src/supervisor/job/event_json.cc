@@ -61,10 +61,10 @@ std::string_view name_of(E value) {
 }
 
 constexpr std::string_view kNames[] = {
-    "job_started",       "attempt_started", "worker_spawned",  "spawn_failed",  "first_output",
-    "worker_exited",     "signal_sent",     "signal_received", "failure_found", "victims_found",
-    "restart_scheduled", "leftover_found",  "node_joined",     "node_lost",     "nodes_awaited",
-    "trouble",           "job_ended"};
+    "job_started",   "attempt_started",   "worker_spawned",  "spawn_failed", "first_output",
+    "worker_exited", "signal_sent",       "signal_received", "stop_ordered", "failure_found",
+    "victims_found", "restart_scheduled", "leftover_found",  "node_joined",  "node_lost",
+    "nodes_awaited", "trouble",           "job_ended"};
 static_assert(std::size(kNames) == std::variant_size_v<EventBody>);
 
 template <typename A>
@@ -156,6 +156,15 @@ void describe(A&& a, event::SignalReceived& e) {
   a("sender_uid", e.sender_uid);
   a("sender", e.sender);
   a("forwarded", e.forwarded);
+  a("host", e.host);
+}
+
+template <typename A>
+void describe(A&& a, event::StopOrdered& e) {
+  a("attempt", e.attempt);
+  a("signal", e.signal);
+  a("reason", e.reason);
+  a("why", e.why);
 }
 
 template <typename A>

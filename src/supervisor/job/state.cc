@@ -131,6 +131,11 @@ struct Reducer {
     if (e.signal == SIGINT) ++state.interrupts;
   }
 
+  void operator()(const event::StopOrdered& e) {
+    if (state.phase != Phase::kEnded) state.phase = Phase::kStopping;
+    if (e.reason == StopReason::kSignal && !state.stop_order) state.stop_order = e;
+  }
+
   void operator()(const event::FailureFound& e) {
     AttemptState* attempt = find_attempt(state, e.attempt);
     if (!attempt) return;

@@ -69,6 +69,7 @@ struct JobState {
   int master_port = 0;
   std::vector<AttemptState> attempts;
   std::optional<event::SignalReceived> stop_signal;
+  std::optional<event::StopOrdered> stop_order;  // the first that another node's signal caused
   int interrupts = 0;  // SIGINTs that asked for an end; the second one kills
   int restarts_used = 0;
   std::vector<NodeState> nodes;                // every one that ever joined; at the coordinator

@@ -37,6 +37,8 @@ struct NodeFacts {
   std::string started_by;
   int spare_port = 0;  // free on this node: MASTER_PORT where workers host their own store
   int attempt = -1;    // whose workers it still runs when it comes back, -1: none
+  int last_attempt = -1;       // the highest it ever took part in: one elected later goes on from
+  int last_restart_count = 0;  // there
   JobTerms terms;
 };
 
