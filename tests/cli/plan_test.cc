@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "cli/plan_fixture.h"
+#include "supervisor/cli/dry_run.h"
 #include "supervisor/cli/store_place.h"
 
 namespace muster {
@@ -90,16 +91,58 @@ TEST_CASE("a run id makes one folder whatever is in it") {
   CHECK(folder_name_for(std::string(5000, 'a')).size() == 128);
 }
 
-TEST_CASE_FIXTURE(PlanFixture, "jobs of several nodes are refused for now") {
-  for (const Strings& words : {Strings{"--nnodes", "2"}, Strings{"--nnodes", "1:4"},
-                               Strings{"--rdzv-backend", "etcd", "--rdzv-endpoint", "a:1"},
-                               Strings{"--master-port", "1", "--node-rank", "1"}}) {
-    Strings line = words;
-    line.emplace_back("x.py");
-    Error refused = error(line);
-    CHECK(refused.code == 2);
-    CHECK(has(refused.message, "jobs of several nodes are not supported by this version yet"));
-  }
+TEST_CASE_FIXTURE(PlanFixture, "one node at an etcd needs no etcd and no rank above 0") {
+  LaunchPlan made = plan({"--rdzv-backend", "etcd", "--rdzv-endpoint", "a:1", "x.py"});
+  CHECK(!made.rendezvous.several_nodes());
+  CHECK(made.master_addr == "127.0.0.1");
+  CHECK(has_line(made.warnings, "--rdzv-endpoint has no effect"));
+  Error refused = error({"--master-port", "1", "--node-rank", "1", "x.py"});
+  CHECK(refused.code == 2);
+  CHECK(has(refused.message, "--node-rank 1: the job has one node"));
+}
+
+TEST_CASE_FIXTURE(PlanFixture, "several nodes know their port before they have met, no address") {
+  LaunchPlan made = plan({"--nnodes", "2", "--master-addr", "node-b", "x.py"});
+  CHECK(made.rendezvous.several_nodes());
+  CHECK(made.rendezvous.meeting == Meeting::kStatic);
+  CHECK(made.master_addr == "");
+  CHECK(made.store_bind == "");
+  CHECK(made.master_port == 29500);
+  CHECK(made.run_id == "none");
+  CHECK(made.warnings.empty());
+}
+
+TEST_CASE_FIXTURE(PlanFixture, "the token reaches the plan, never a worker, a line or a dry run") {
+  const std::string secret = "s3cret-of-the-job";
+  environment.emplace_back("MUSTER_TOKEN=" + secret);
+  Strings line = {"--nnodes", "2", "--master-addr", "node-b", "x.py"};
+  LaunchPlan made = plan(line);
+  CHECK(made.rendezvous.token == secret);
+  CHECK(variable(made, 0, "MUSTER_TOKEN") == "<unset>");
+  CHECK(has(dry_run_text(made), "with a token"));
+  CHECK(!has(dry_run_text(made), secret));
+  for (const std::string& entry : environment_for(made, made.workers[0], {0, 1, ""}))
+    CHECK(!has(entry, secret));
+
+  line.insert(line.begin(), {"--token-file", tree.file("token", "other\n")});
+  made = plan(line);
+  CHECK(made.rendezvous.token == "other");
+  CHECK(has_line(made.warnings, "others can read the file"));
+  line[1] = tree.file("empty", "\n");
+  CHECK(has(error(line).message, "empty: the file is empty"));
+  line[1] = tree.file("long", std::string(5000, 'a'));
+  CHECK(has(error(line).message, "longer than 4096 bytes"));
+  line[1] = tree.path("missing");
+  CHECK(has(error(line).message, "missing: No such file"));
+}
+
+TEST_CASE_FIXTURE(PlanFixture, "a dry run of several nodes says where they meet and what is open") {
+  std::string text = dry_run_text(plan({"--nnodes", "1:4", "--rdzv-backend", "c10d",
+                                        "--rdzv-endpoint", "[fe80::1%eth0]:29411", "x.py"}));
+  CHECK(has(text, "1 to 4 nodes meet at [fe80::1%eth0]:29411 (c10d)\n"));
+  CHECK(has(text, "MASTER_PORT=29411\n"));
+  CHECK(has(text, "WORLD_SIZE='<when the nodes have met>'"));
+  CHECK(has(text, " RANK='<when the nodes have met>'"));
 }
 
 TEST_CASE_FIXTURE(PlanFixture, "a variable hands the store to the workers") {

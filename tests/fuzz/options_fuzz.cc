@@ -12,6 +12,7 @@
 #include "loop/check.h"
 #include "supervisor/cli/parse.h"
 #include "supervisor/cli/plan_warnings.h"
+#include "supervisor/cli/rendezvous_planner.h"
 #include "supervisor/cli/store_place.h"
 #include "supervisor/cli/stream_map.h"
 #include "supervisor/cli/values.h"
@@ -33,14 +34,19 @@ void check_options(const Options& options) {
   MUST(parse_stream_map(options.tee));
   MUST(parse_rank_filter(options.ranks_filter));
   MUST(!options.rdzv_id.empty());
-  Result<StorePlace> place = choose_store_place(options);
-  if (!place) {
-    MUST(place.error().code == 2 && !place.error().message.empty());
+  Result<RendezvousPlan> rendezvous = plan_rendezvous(options);
+  if (!rendezvous) {
+    MUST(rendezvous.error().code == 2 && rendezvous.error().message.ends_with("\n"));
     return;
   }
-  MUST(place->port >= 0 && place->port <= 65535);
-  MUST(folder_name_for(place->run_id).find('/') == std::string::npos);
-  for (const std::string& line : options_without_effect(options, place->meeting, 2)) {
+  MUST(rendezvous->min_nodes >= 1 && rendezvous->min_nodes <= rendezvous->max_nodes);
+  MUST(rendezvous->keep_alive_interval.count() > 0 && rendezvous->keep_alive_max_attempt > 0);
+  MUST(!rendezvous->node_rank || *rendezvous->node_rank < rendezvous->max_nodes);
+  if (rendezvous->several_nodes()) MUST(meeting_point(*rendezvous).size() > 1);
+  StorePlace place = choose_store_place(options, *rendezvous);
+  MUST(place.port >= 0 && place.port <= 65535);
+  MUST(folder_name_for(place.run_id).find('/') == std::string::npos);
+  for (const std::string& line : options_without_effect(options, *rendezvous, 2)) {
     MUST(!line.empty());
   }
 }

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/cli/dry_run.h"
 
+#include <array>
+
 #include "supervisor/cli/machine.h"
 #include "supervisor/cli/ranges.h"
+#include "supervisor/cli/rendezvous_planner.h"
 #include "supervisor/cli/store_place.h"
 
 namespace muster {
@@ -10,6 +13,42 @@ namespace {
 
 constexpr std::string_view kPlain =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+@%";
+
+constexpr std::array kKnownLater = {"RANK",       "GROUP_RANK",       "ROLE_RANK",
+                                    "WORLD_SIZE", "GROUP_WORLD_SIZE", "ROLE_WORLD_SIZE",
+                                    "MASTER_ADDR"};
+
+const char* meeting_name(Meeting meeting) {
+  switch (meeting) {
+    case Meeting::kStandalone:
+    case Meeting::kLocal:
+      break;
+    case Meeting::kStatic:
+      return "static";
+    case Meeting::kDynamic:
+      return "c10d";
+    case Meeting::kFile:
+      return "c10d, by a shared file";
+    case Meeting::kEtcdV2:
+      return "etcd, v2 keys";
+    case Meeting::kEtcdV3:
+      return "etcd, v3";
+  }
+  return "one node";
+}
+
+// How the nodes meet; the token is never shown.
+std::string nodes_text(const RendezvousPlan& rendezvous) {
+  const std::string most = std::to_string(rendezvous.max_nodes);
+  std::string out = rendezvous.min_nodes == rendezvous.max_nodes
+                        ? most
+                        : std::to_string(rendezvous.min_nodes) + " to " + most;
+  out +=
+      " nodes meet at " + meeting_point(rendezvous) + " (" + meeting_name(rendezvous.meeting) + ")";
+  if (rendezvous.node_rank) out += ", this is node " + std::to_string(*rendezvous.node_rank);
+  if (rendezvous.is_host) out += *rendezvous.is_host ? ", the host" : ", not the host";
+  return out + (rendezvous.token.empty() ? "\n" : ", with a token\n");
+}
 
 // Where the worker's files will be, apart from the characters that make the folder unique; empty
 // without logs.
@@ -29,7 +68,11 @@ std::string worker_text(const LaunchPlan& plan, const WorkerPlan& worker) {
   if (worker.executable != worker.argv.front()) out += "  program  " + worker.executable + "\n";
   Environment added = worker.environment;
   std::string port = plan.master_port == 0 ? "<free port>" : std::to_string(plan.master_port);
-  added.push_back("MASTER_PORT=" + port);
+  set_variable(added, "MASTER_PORT", port);
+  if (plan.rendezvous.several_nodes()) {
+    for (const char* name : kKnownLater)
+      set_variable(added, name, "<when the nodes have met>");
+  }
   added.emplace_back("TORCHELASTIC_RESTART_COUNT=0");
   std::string folder = log_folder(plan, worker);
   added.emplace_back("TORCHELASTIC_ERROR_FILE=" + (folder.empty() ? "" : folder + "error.json"));
@@ -70,8 +113,11 @@ std::string dry_run_text(const LaunchPlan& plan) {
   std::string out = "run " + plan.run_id + " on " + plan.host + ", " + std::to_string(count) +
                     (count == 1 ? " worker" : " workers");
   if (!plan.nproc_why.empty()) out += " (" + plan.nproc_why + ")";
-  out += "\nstore at " + plan.master_addr + ", " + port +
-         (plan.agent_store ? ", hosted by muster\n" : ", hosted by the workers\n");
+  out += "\n";
+  const bool several = plan.rendezvous.several_nodes();
+  if (several) out += nodes_text(plan.rendezvous);
+  out += (several ? "store at the host's address, " : "store at " + plan.master_addr + ", ") +
+         port + (plan.agent_store ? ", hosted by muster\n" : ", hosted by the workers\n");
   for (const std::string& line : plan.notes)
     out += "note: " + line + "\n";
   for (const std::string& line : plan.warnings)

@@ -41,4 +41,10 @@ void set_variable(Environment& environment, std::string_view name, std::string_v
   environment.erase(std::remove_if(at + 1, environment.end(), is_it), environment.end());
 }
 
+void remove_variable(Environment& environment, std::string_view name) {
+  environment.erase(std::remove_if(environment.begin(), environment.end(),
+                                   [name](const std::string& line) { return names(line, name); }),
+                    environment.end());
+}
+
 }  // namespace muster

@@ -20,4 +20,6 @@ std::optional<std::string> lookup(const Environment& environment, std::string_vi
 // Sets `name`, in place if it is there already, and removes later duplicates of it.
 void set_variable(Environment& environment, std::string_view name, std::string_view value);
 
+void remove_variable(Environment& environment, std::string_view name);
+
 }  // namespace muster

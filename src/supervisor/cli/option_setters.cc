@@ -29,6 +29,13 @@ Result<void> set_int(int& target, const std::string& value, int64_t low, int64_t
   return {};
 }
 
+Result<void> set_duration(std::chrono::milliseconds& target, const std::string& value) {
+  std::optional<std::chrono::milliseconds> duration = parse_seconds(value);
+  if (!duration) return Error{0, "expected a number of seconds, at most a year"};
+  target = *duration;
+  return {};
+}
+
 Result<void> set_stream_map(std::string& target, const std::string& value) {
   if (Result<StreamMap> map = parse_stream_map(value); !map) return map.error();
   target = value;
@@ -101,7 +108,9 @@ Result<void> rdzv_endpoint(Options& options, const std::string& value) {
 
 Result<void> rdzv_id(Options& options, const std::string& value) {
   if (value.empty()) {
-    return Error{0, "the run id is empty; leave the option out to get a unique one"};
+    return Error{0,
+                 "the run id is empty; leave the option out, or give all nodes of a job the same "
+                 "one"};
   }
   options.rdzv_id = value;
   return {};
@@ -126,6 +135,19 @@ Result<void> master_port(Options& options, const std::string& value) {
   if (!port) return port.error();
   options.master_port = *port;
   return {};
+}
+
+Result<void> on_node_signal(Options& options, const std::string& value) {
+  options.on_node_signal = value == "leave" ? OnNodeSignal::kLeave : OnNodeSignal::kStopJob;
+  return {};
+}
+
+Result<void> exit_barrier_timeout(Options& options, const std::string& value) {
+  return set_duration(options.exit_barrier_timeout, value);
+}
+
+Result<void> grow_every(Options& options, const std::string& value) {
+  return set_duration(options.grow_every, value);
 }
 
 Result<void> max_restarts(Options& options, const std::string& value) {

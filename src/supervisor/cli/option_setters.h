@@ -41,6 +41,9 @@ Result<void> rdzv_id(Options& options, const std::string& value);
 Result<void> rdzv_conf(Options& options, const std::string& value);
 Result<void> node_rank(Options& options, const std::string& value);
 Result<void> master_port(Options& options, const std::string& value);
+Result<void> on_node_signal(Options& options, const std::string& value);
+Result<void> exit_barrier_timeout(Options& options, const std::string& value);
+Result<void> grow_every(Options& options, const std::string& value);
 
 Result<void> max_restarts(Options& options, const std::string& value);
 Result<void> monitor_interval(Options& options, const std::string& value);

@@ -8,6 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "supervisor/cli/rendezvous_plan.h"
+
 namespace muster {
 
 enum class NumaMode { kNone, kNode, kSocket, kExclusive, kCoreComplex };
@@ -31,6 +33,11 @@ struct Options {
   std::string master_addr = "127.0.0.1";
   std::optional<int> master_port;
   std::string local_addr;
+  OnNodeSignal on_node_signal = OnNodeSignal::kStopJob;
+  std::chrono::milliseconds exit_barrier_timeout{0};
+  std::chrono::milliseconds grow_every{0};
+  bool store_allow = false;
+  std::string token_file;
 
   // The program.
   bool module = false;

@@ -10,7 +10,9 @@
 #include "supervisor/cli/numa.h"
 #include "supervisor/cli/plan_warnings.h"
 #include "supervisor/cli/program.h"
+#include "supervisor/cli/rendezvous_planner.h"
 #include "supervisor/cli/store_place.h"
+#include "supervisor/cli/token.h"
 #include "supervisor/cli/values.h"
 #include "supervisor/cli/worker_count.h"
 #include "supervisor/cli/worker_environment.h"
@@ -33,7 +35,7 @@ class Planner {
   Result<LaunchPlan> make();
 
  private:
-  Result<void> place_store();
+  Result<void> plan_meeting();
   Result<void> count();
   Result<void> check_summary_folder();
   void drop_unknown_signals();
@@ -46,17 +48,22 @@ class Planner {
   const Machine& machine_;
   Accelerators accelerators_;
   LaunchPlan plan_;
-  Meeting meeting_ = Meeting::kLocal;
 };
 
-Result<void> Planner::place_store() {
-  Result<StorePlace> place = choose_store_place(plan_.options);
-  if (!place) return place.error();
-  meeting_ = place->meeting;
-  plan_.run_id = place->run_id;
-  plan_.master_addr = place->master_addr;
-  plan_.master_port = place->port;
-  plan_.store_bind = place->bind;
+Result<void> Planner::plan_meeting() {
+  Result<RendezvousPlan> rendezvous = plan_rendezvous(plan_.options);
+  if (!rendezvous) return rendezvous.error();
+  Result<Token> token = read_token(plan_.options, plan_.inherited);
+  if (!token) return token.error();
+  remove_token(plan_.inherited);
+  plan_.rendezvous = std::move(*rendezvous);
+  plan_.rendezvous.token = token->text;
+  if (!token->warning.empty()) plan_.warnings.push_back(token->warning);
+  StorePlace place = choose_store_place(plan_.options, plan_.rendezvous);
+  plan_.run_id = place.run_id;
+  plan_.master_addr = place.master_addr;
+  plan_.master_port = place.port;
+  plan_.store_bind = place.bind;
   plan_.agent_store = lookup(plan_.inherited, "TORCH_DISABLE_SHARE_RDZV_TCP_STORE") != "1";
   return {};
 }
@@ -183,7 +190,7 @@ Result<void> Planner::check_summary_folder() {
 }
 
 Result<LaunchPlan> Planner::make() {
-  if (Result<void> placed = place_store(); !placed) return placed.error();
+  if (Result<void> planned = plan_meeting(); !planned) return planned.error();
   if (Result<void> counted = count(); !counted) return counted.error();
   if (Result<void> checked = check_summary_folder(); !checked) return checked.error();
   drop_unknown_signals();
@@ -193,7 +200,7 @@ Result<LaunchPlan> Planner::make() {
   if (Result<void> bound = bind_cpus(); !bound) return bound.error();
   choose_threads();
   int workers = static_cast<int>(plan_.workers.size());
-  for (std::string& line : options_without_effect(plan_.options, meeting_, workers)) {
+  for (std::string& line : options_without_effect(plan_.options, plan_.rendezvous, workers)) {
     plan_.warnings.push_back(std::move(line));
   }
   return std::move(plan_);

@@ -30,8 +30,8 @@ struct LaunchPlan {
   Options options;
   std::string run_id;
   std::string host;                   // gethostname(), never looked up
-  std::string master_addr;            // given to the workers
-  std::string store_bind;             // address the store listens on
+  std::string master_addr;            // given to the workers; "" with several nodes, which are told
+  std::string store_bind;             // address the store listens on; "": where discovery says
   int master_port = 0;                // 0 = any free port
   bool agent_store = true;            // TORCHELASTIC_USE_AGENT_STORE
   std::string nproc_why;              // "4 GPUs in CUDA_VISIBLE_DEVICES"

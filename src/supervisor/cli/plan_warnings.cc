@@ -5,6 +5,7 @@
 #include <initializer_list>
 
 #include "supervisor/cli/rendezvous_options.h"
+#include "supervisor/cli/rendezvous_planner.h"
 #include "supervisor/cli/stream_map.h"
 
 namespace muster {
@@ -32,12 +33,13 @@ class Warnings {
   std::vector<std::string>& lines_;
 };
 
-void warn_rendezvous(const Options& options, Meeting meeting, Warnings& warnings) {
+void warn_one_node(const Options& options, Meeting meeting, Warnings& warnings) {
   switch (meeting) {
     case Meeting::kStandalone:
       warnings.no_effect(
           {"rdzv_backend", "rdzv_endpoint", "rdzv_id", "master_addr", "master_port", "node_rank"},
           "--standalone chooses for itself");
+      if (options.max_nodes > 1) warnings.no_effect({"nnodes"}, "--standalone is one node");
       break;
     case Meeting::kLocal:
       warnings.no_effect({"master_addr"},
@@ -60,7 +62,43 @@ void warn_rendezvous(const Options& options, Meeting meeting, Warnings& warnings
       warnings.no_effect({"rdzv_endpoint"}, "one node need not meet others");
       break;
   }
-  warnings.no_effect({"rdzv_conf"}, "one node need not meet others");
+  warnings.no_effect({"rdzv_conf", "on_node_signal", "grow_every", "exit_barrier_timeout",
+                      "token_file", "store_allow"},
+                     "one node need not meet others");
+}
+
+void warn_several_nodes(const Options& options, const RendezvousPlan& rendezvous,
+                        Warnings& warnings) {
+  const bool elected =
+      rendezvous.meeting == Meeting::kEtcdV2 || rendezvous.meeting == Meeting::kEtcdV3;
+  if (rendezvous.meeting == Meeting::kStatic) {
+    if (!options.rdzv_endpoint.empty()) {
+      warnings.no_effect({"master_addr", "master_port"}, "--rdzv-endpoint says where to meet");
+    }
+    if (options.min_nodes < options.max_nodes) {
+      warnings.say("--nnodes " + std::to_string(options.min_nodes) + ":" +
+                   std::to_string(options.max_nodes) + ": the static backend waits for all " +
+                   std::to_string(options.max_nodes) + " nodes; --rdzv-backend c10d is elastic");
+    }
+  } else {
+    warnings.no_effect({"master_addr", "master_port"}, "only the static backend uses it");
+  }
+  if (rendezvous.min_nodes == rendezvous.max_nodes) {
+    warnings.no_effect({"grow_every"},
+                       "the number of nodes is fixed; --nnodes MIN:MAX lets it grow");
+  }
+  if (elected && !options.was_given("rdzv_id")) {
+    warnings.say("without --rdzv-id this job meets every other job at " +
+                 meeting_point(rendezvous) + " that gives none");
+  }
+  if (rendezvous.meeting != Meeting::kFile && is_loopback_host(rendezvous.endpoint_host)) {
+    warnings.say("the nodes meet at " + meeting_point(rendezvous) +
+                 ": on other machines that is another place");
+  }
+}
+
+// Keys that are known, but not to this backend or not here.
+void warn_conf(const Options& options, const RendezvousPlan& rendezvous, Warnings& warnings) {
   Result<std::map<std::string, std::string>> conf = parse_rdzv_conf(options.rdzv_conf);
   if (!conf) return;
   for (const std::string& key : unknown_conf_keys(*conf)) {
@@ -68,6 +106,20 @@ void warn_rendezvous(const Options& options, Meeting meeting, Warnings& warnings
     warnings.say("--rdzv-conf: no backend knows the key '" + key + "'" +
                  (near.empty() ? "" : " (did you mean " + near + "?)"));
   }
+  if (!rendezvous.several_nodes()) return;
+  for (const auto& [key, value] : *conf) {
+    std::string why = why_conf_key_is_idle(key, rendezvous.meeting);
+    if (!why.empty()) warnings.say("--rdzv-conf " + key + " has no effect: " + why);
+  }
+}
+
+void warn_rendezvous(const Options& options, const RendezvousPlan& rendezvous, Warnings& warnings) {
+  if (rendezvous.several_nodes()) {
+    warn_several_nodes(options, rendezvous, warnings);
+  } else {
+    warn_one_node(options, rendezvous.meeting, warnings);
+  }
+  warn_conf(options, rendezvous, warnings);
 }
 
 void warn_program(const Options& options, Warnings& warnings) {
@@ -86,7 +138,7 @@ void warn_rank(const char* option, int highest, int workers, Warnings& warnings)
                ", but the ranks end at " + std::to_string(workers - 1));
 }
 
-void warn_ranks(const Options& options, int workers, Warnings& warnings) {
+void warn_ranks(const Options& options, bool several_nodes, int workers, Warnings& warnings) {
   auto map_highest = [](const std::string& text) {
     Result<StreamMap> map = parse_stream_map(text);
     return map ? map->highest_named() : -1;
@@ -98,7 +150,10 @@ void warn_ranks(const Options& options, int workers, Warnings& warnings) {
   warn_rank("redirects", map_highest(options.redirects), workers, warnings);
   warn_rank("tee", map_highest(options.tee), workers, warnings);
   warn_rank("local-ranks-filter", filter_highest(options.local_ranks_filter), workers, warnings);
-  warn_rank("ranks-filter", filter_highest(options.ranks_filter), workers, warnings);
+  // How many ranks there are on all nodes is known when they have met.
+  if (!several_nodes) {
+    warn_rank("ranks-filter", filter_highest(options.ranks_filter), workers, warnings);
+  }
   if (options.stdin_rank) warn_rank("stdin-rank", *options.stdin_rank, workers, warnings);
 }
 
@@ -128,7 +183,7 @@ void warn_logs(const Options& options, int workers, Warnings& warnings) {
     warnings.no_effect({"keep_runs"}, "only the default folder is cleared of old runs");
   }
   if (options.event_log_handler == "dynamic_rendezvous") {
-    warnings.no_effect({"event_log_handler"}, "one node has no rendezvous to log");
+    warnings.no_effect({"event_log_handler"}, "what happens to nodes is in events.jsonl");
   }
   if (options.console == ConsoleMode::kRaw || options.console == ConsoleMode::kNone) {
     warnings.no_effect({"fold"}, "--console shows no lines to fold");
@@ -137,13 +192,13 @@ void warn_logs(const Options& options, int workers, Warnings& warnings) {
 
 }  // namespace
 
-std::vector<std::string> options_without_effect(const Options& options, Meeting meeting,
-                                                int workers) {
+std::vector<std::string> options_without_effect(const Options& options,
+                                                const RendezvousPlan& rendezvous, int workers) {
   std::vector<std::string> lines;
   Warnings warnings(options, lines);
-  warn_rendezvous(options, meeting, warnings);
+  warn_rendezvous(options, rendezvous, warnings);
   warn_program(options, warnings);
-  warn_ranks(options, workers, warnings);
+  warn_ranks(options, rendezvous.several_nodes(), workers, warnings);
   warn_logs(options, workers, warnings);
   return lines;
 }

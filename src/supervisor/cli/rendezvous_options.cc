@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/cli/rendezvous_options.h"
 
+#include <arpa/inet.h>
+
 #include <algorithm>
 #include <array>
 #include <cctype>
@@ -12,6 +14,14 @@ namespace muster {
 namespace {
 
 using Conf = std::map<std::string, std::string>;
+
+constexpr int kC10dPort = 29400;
+constexpr int kEtcdPort = 2379;
+// DNS allows 253; the rest is for a scope.
+constexpr size_t kMaxHost = 300;
+
+// A year of seconds.
+constexpr int64_t kLargest = 366 * 24 * 3600;
 
 // These are options of their own.
 constexpr std::array<std::string_view, 6> kReserved = {"backend",   "endpoint",  "run_id",
@@ -40,10 +50,29 @@ constexpr std::array<std::string_view, 19> kKnown = {"timeout",
                                                      "cert",
                                                      "key"};
 
+std::string lower(std::string_view text) {
+  std::string out(text);
+  std::transform(out.begin(), out.end(), out.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return out;
+}
+
 bool is_host_text(std::string_view host) {
   return !host.empty() && std::all_of(host.begin(), host.end(), [](unsigned char c) {
     return std::isalnum(c) != 0 || c == '_' || c == '.' || c == ':' || c == '-' || c >= 0x80;
   });
+}
+
+bool is_ipv6(std::string_view text) {
+  in6_addr bytes{};
+  return inet_pton(AF_INET6, std::string(text).c_str(), &bytes) == 1;
+}
+
+// Digits and dots only, but no address: a slip, and nothing to look up.
+bool is_broken_ipv4(std::string_view host) {
+  in_addr bytes{};
+  return host.find_first_not_of("0123456789.") == std::string_view::npos &&
+         inet_aton(std::string(host).c_str(), &bytes) == 0;
 }
 
 std::optional<int> parse_port(std::string_view text) {
@@ -59,6 +88,10 @@ Result<void> check_positive(const Conf& conf, std::string_view key) {
   auto found = conf.find(std::string(key));
   if (found == conf.end()) return {};
   std::optional<int64_t> value = parse_int(found->second);
+  if (value && *value > kLargest) {
+    return Error{
+        0, found->first + "=" + found->second + ": must be at most " + std::to_string(kLargest)};
+  }
   if (value && *value > 0) return {};
   return Error{0, found->first + "=" + found->second + ": expected a positive whole number"};
 }
@@ -67,8 +100,16 @@ Result<void> check_dynamic(const Conf& conf) {
   for (std::string_view key : kTimeouts) {
     if (Result<void> fine = check_positive(conf, key); !fine) return fine;
   }
-  for (std::string_view key : {"keep_alive_interval", "keep_alive_max_attempt", "read_timeout"}) {
+  for (std::string_view key : {"keep_alive_max_attempt", "read_timeout"}) {
     if (Result<void> fine = check_positive(conf, key); !fine) return fine;
+  }
+  auto interval = conf.find("keep_alive_interval");
+  if (interval != conf.end()) {
+    std::optional<std::chrono::milliseconds> value = parse_seconds(interval->second);
+    if (!value || value->count() < 1) {
+      return Error{
+          0, "keep_alive_interval=" + interval->second + ": expected a positive number of seconds"};
+    }
   }
   auto is_host = conf.find("is_host");
   if (is_host != conf.end() && !parse_bool(is_host->second)) {
@@ -76,20 +117,47 @@ Result<void> check_dynamic(const Conf& conf) {
   }
   auto store_type = conf.find("store_type");
   if (store_type == conf.end()) return {};
-  std::string type(trim(store_type->second));
-  std::transform(type.begin(), type.end(), type.begin(),
-                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  const std::string type = lower(trim(store_type->second));
   if (type == "tcp" || type == "file") return {};
   return Error{0, "store_type=" + store_type->second + ": expected tcp or file"};
 }
 
-// With a file store the endpoint is a path.
+}  // namespace
+
 bool uses_file_store(const Conf& conf) {
   auto found = conf.find("store_type");
-  return found != conf.end() && found->second.find("ile") != std::string::npos;
+  return found != conf.end() && lower(trim(found->second)) == "file";
 }
 
-}  // namespace
+std::optional<int> default_port(const std::string& backend) {
+  if (backend == "c10d") return kC10dPort;
+  if (backend.starts_with("etcd")) return kEtcdPort;
+  return std::nullopt;
+}
+
+bool is_loopback_host(const std::string& host) {
+  in6_addr bytes{};
+  if (inet_pton(AF_INET6, host.c_str(), &bytes) == 1) return IN6_IS_ADDR_LOOPBACK(&bytes);
+  in_addr four{};
+  if (inet_aton(host.c_str(), &four) != 0) return (ntohl(four.s_addr) >> 24) == 127;
+  return host == "localhost" || host == "localhost.localdomain" || host == "ip6-localhost";
+}
+
+Result<std::string> parse_host(std::string_view text) {
+  std::string_view host = text;
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    host = host.substr(1, host.size() - 2);
+  }
+  const size_t zone = host.find('%');
+  const bool scoped = zone != std::string_view::npos && is_ipv6(host.substr(0, zone)) &&
+                      is_host_text(host.substr(zone + 1));
+  if (!scoped && !is_host_text(host)) {
+    return Error{0, "'" + std::string(host) + "' is no host name"};
+  }
+  if (is_broken_ipv4(host)) return Error{0, "'" + std::string(host) + "' is no IPv4 address"};
+  if (host.size() > kMaxHost) return Error{0, "the host name is too long"};
+  return std::string(host);
+}
 
 Result<Endpoint> parse_endpoint(std::string_view text) {
   text = trim(text);
@@ -113,8 +181,9 @@ Result<Endpoint> parse_endpoint(std::string_view text) {
       return Error{0, "an IPv6 address stands in brackets, as in [::1]:29500"};
     }
   }
-  if (!is_host_text(host)) return Error{0, "'" + std::string(host) + "' is no host name"};
-  Endpoint endpoint{std::string(host), std::nullopt};
+  Result<std::string> name = parse_host(host);
+  if (!name) return name.error();
+  Endpoint endpoint{*name, std::nullopt};
   if (!has_port) return endpoint;
   endpoint.port = parse_port(port);
   if (!endpoint.port) {
@@ -160,6 +229,26 @@ std::vector<std::string> unknown_conf_keys(const Conf& conf) {
 
 std::string nearest_conf_key(const std::string& key) {
   return nearest(key, std::vector<std::string>(kKnown.begin(), kKnown.end()));
+}
+
+std::string why_conf_key_is_idle(const std::string& key, Meeting meeting) {
+  const bool v2 = meeting == Meeting::kEtcdV2;
+  const bool etcd = v2 || meeting == Meeting::kEtcdV3;
+  if (key == "close_timeout" || key == "heartbeat_timeout") {
+    return "the nodes talk over one connection each, which keep_alive_interval watches";
+  }
+  if (key == "rank") return "--node-rank says it";
+  if (key == "timeout" && meeting != Meeting::kStatic && !v2) return "join_timeout says it here";
+  if (key == "last_call_timeout" && meeting == Meeting::kStatic) {
+    return "the static backend waits for all nodes";
+  }
+  if (key == "is_host" && etcd) return "the nodes elect their host";
+  if (key == "store_type" && meeting != Meeting::kDynamic && meeting != Meeting::kFile) {
+    return "it is c10d's";
+  }
+  const bool of_etcd = key == "protocol" || key == "etcd_prefix" || key == "cacert" ||
+                       key == "cert" || key == "key" || key.starts_with("ssl_") || key == "ca_cert";
+  return of_etcd && !etcd ? "it is etcd's" : "";
 }
 
 Result<void> check_rendezvous(const Options& options) {

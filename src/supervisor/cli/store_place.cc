@@ -15,32 +15,8 @@
 namespace muster {
 namespace {
 
-constexpr int kUsage = 2;
 constexpr int kDefaultMasterPort = 29500;
 constexpr size_t kMaxFolderName = 128;
-constexpr const char* kNotYet = "jobs of several nodes are not supported by this version yet\n";
-
-Meeting meeting_of(const Options& options) {
-  if (options.standalone) return Meeting::kStandalone;
-  if (options.rdzv_backend != "static") return Meeting::kDynamic;
-  bool nothing_given = options.rdzv_endpoint.empty() && !options.master_port;
-  return nothing_given ? Meeting::kLocal : Meeting::kStatic;
-}
-
-Result<void> refuse_several_nodes(const Options& options, Meeting meeting) {
-  if (options.max_nodes > 1) {
-    return Error{kUsage, "muster: --nnodes " + std::to_string(options.min_nodes) + ":" +
-                             std::to_string(options.max_nodes) + ": " + kNotYet};
-  }
-  if (meeting != Meeting::kStandalone && options.rdzv_backend.starts_with("etcd")) {
-    return Error{kUsage, "muster: --rdzv-backend " + options.rdzv_backend + ": " + kNotYet};
-  }
-  if (meeting == Meeting::kStatic && options.node_rank > 0) {
-    return Error{kUsage, "muster: --node-rank " + std::to_string(options.node_rank) +
-                             " of a job of one node: " + kNotYet};
-  }
-  return {};
-}
 
 bool is_address(int family, const std::string& host) {
   std::array<unsigned char, sizeof(in6_addr)> bytes{};
@@ -88,19 +64,22 @@ std::string folder_name_for(const std::string& run_id) {
   return name;
 }
 
-Result<StorePlace> choose_store_place(const Options& options) {
+StorePlace choose_store_place(const Options& options, const RendezvousPlan& rendezvous) {
   StorePlace place;
-  place.meeting = meeting_of(options);
-  if (Result<void> one = refuse_several_nodes(options, place.meeting); !one) return one.error();
-  bool id_counts = place.meeting != Meeting::kStandalone && options.was_given("rdzv_id");
-  bool fresh = place.meeting == Meeting::kStandalone || place.meeting == Meeting::kLocal;
+  const Meeting meeting = rendezvous.meeting;
+  bool id_counts = meeting != Meeting::kStandalone && options.was_given("rdzv_id");
+  bool fresh = meeting == Meeting::kStandalone || meeting == Meeting::kLocal;
   place.run_id = id_counts ? options.rdzv_id : fresh ? random_uuid() : options.rdzv_id;
-  if (place.meeting == Meeting::kStatic) {
+  if (rendezvous.several_nodes()) {
+    place.port = rendezvous.endpoint_port;
+    return place;
+  }
+  if (meeting == Meeting::kStatic) {
     place.master_addr = options.master_addr;
     place.port = options.master_port.value_or(kDefaultMasterPort);
-    if (!options.rdzv_endpoint.empty()) {
-      Result<Endpoint> endpoint = parse_endpoint(options.rdzv_endpoint);
-      if (!endpoint) return Error{kUsage, "muster: " + endpoint.error().message + "\n"};
+    // parse() has checked it.
+    Result<Endpoint> endpoint = parse_endpoint(options.rdzv_endpoint);
+    if (endpoint && !options.rdzv_endpoint.empty()) {
       place.master_addr = endpoint->host;
       place.port = endpoint->port.value_or(place.port);
     }

@@ -3,22 +3,21 @@
 
 #include <string>
 
-#include "loop/result.h"
 #include "supervisor/cli/options.h"
 #include "supervisor/cli/rendezvous_plan.h"
 
 namespace muster {
 
 struct StorePlace {
-  Meeting meeting = Meeting::kLocal;
   std::string run_id;
   std::string master_addr;
   std::string bind;
   int port = 0;  // 0: any free one
 };
 
-// The error's code is 2. Refuses jobs of several nodes.
-Result<StorePlace> choose_store_place(const Options& options);
+// The run id, and where the workers of one node meet. With several nodes only the id and the port
+// are known before they have met: the address and where to listen stay empty.
+StorePlace choose_store_place(const Options& options, const RendezvousPlan& rendezvous);
 
 // Where the store listens so that workers reach it by `host`: the address itself if it is one,
 // loopback for localhost, everywhere for other names, which are never looked up.

@@ -15,6 +15,7 @@ namespace {
 
 // A range of devices longer than this is a slip of the keyboard.
 constexpr int64_t kMaxDevices = 1024;
+constexpr double kMaxSeconds = 366.0 * 24 * 3600;
 
 std::string lower(std::string_view text) {
   std::string out(text);
@@ -125,6 +126,12 @@ std::optional<double> parse_double(std::string_view text) {
   double value = std::strtod(copy.c_str(), &end);
   if (end != copy.c_str() + copy.size() || !std::isfinite(value)) return std::nullopt;
   return value;
+}
+
+std::optional<std::chrono::milliseconds> parse_seconds(std::string_view text) {
+  std::optional<double> seconds = parse_double(text);
+  if (!seconds || *seconds < 0 || *seconds > kMaxSeconds) return std::nullopt;
+  return std::chrono::milliseconds(std::llround(*seconds * 1000));
 }
 
 std::optional<bool> parse_bool(std::string_view text) {

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -19,6 +20,9 @@ std::optional<int64_t> parse_int(std::string_view text);
 
 // As Python's float() for finite numbers.
 std::optional<double> parse_double(std::string_view text);
+
+// "90", "0.5": seconds from 0 to a year.
+std::optional<std::chrono::milliseconds> parse_seconds(std::string_view text);
 
 // 1, true, t, yes, y, on and 0, false, f, no, n, off in any case; other whole numbers by being
 // zero or not.

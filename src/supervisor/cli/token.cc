@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/cli/token.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+
+#include "loop/unique_fd.h"
+#include "supervisor/cli/values.h"
+
+namespace muster {
+namespace {
+
+constexpr int kUsage = 2;
+constexpr const char* kVariable = "MUSTER_TOKEN";
+constexpr size_t kMaxToken = 4096;
+
+// A FIFO, as of `--token-file <(...)`, may come in pieces.
+Result<std::string> read_up_to(int fd, size_t limit, const std::string& path) {
+  std::string text;
+  std::array<char, 1024> chunk{};
+  while (text.size() <= limit) {
+    const ssize_t got = ::read(fd, chunk.data(), chunk.size());
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return errno_error(errno, path);
+    if (got == 0) break;
+    text.append(chunk.data(), static_cast<size_t>(got));
+  }
+  return text;
+}
+
+Result<Token> read_file(const std::string& path) {
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (fd.get() < 0) return errno_error(errno, path);
+  Result<std::string> read = read_up_to(fd.get(), kMaxToken, path);
+  if (!read) return read.error();
+  Token token{std::string(trim(*read)), ""};
+  if (token.text.empty()) return Error{0, path + ": the file is empty"};
+  if (token.text.size() > kMaxToken) {
+    return Error{0, path + ": longer than " + std::to_string(kMaxToken) + " bytes"};
+  }
+  struct stat info {};
+  const bool known = ::fstat(fd.get(), &info) == 0;
+  if (known && S_ISREG(info.st_mode) && (info.st_mode & (S_IRGRP | S_IROTH)) != 0) {
+    token.warning =
+        "--token-file " + path + ": others can read the file; chmod 600 keeps it secret";
+  }
+  return token;
+}
+
+}  // namespace
+
+Result<Token> read_token(const Options& options, const Environment& environment) {
+  if (!options.token_file.empty()) {
+    Result<Token> token = read_file(options.token_file);
+    if (!token) return Error{kUsage, "muster: --token-file " + token.error().message + "\n"};
+    return token;
+  }
+  Token token{std::string(trim(lookup(environment, kVariable).value_or(""))), ""};
+  if (token.text.size() > kMaxToken) {
+    return Error{kUsage, std::string("muster: ") + kVariable + ": longer than " +
+                             std::to_string(kMaxToken) + " bytes\n"};
+  }
+  return token;
+}
+
+void remove_token(Environment& environment) {
+  remove_variable(environment, kVariable);
+}
+
+}  // namespace muster
