@@ -18,6 +18,9 @@ std::string event_to_json(const Event& event);
 // name, is an error.
 Result<Event> event_from_json(std::string_view line);
 
+// Makes `body` the event of that name, its fields at their defaults; false if there is none.
+bool make_event(std::string_view name, EventBody& body);
+
 // The stable name of an event and of an outcome in JSON.
 std::string_view event_name(const EventBody& body);
 std::string_view outcome_name(Outcome outcome);

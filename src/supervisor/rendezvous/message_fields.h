@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Only for messages.cc: the fields of what travels, as event_fields.h has those of the events.
+#pragma once
+
+#include "supervisor/job/event_fields.h"
+#include "supervisor/rendezvous/messages.h"
+
+namespace muster {
+
+template <typename A>
+void describe(A&& a, JobTerms& t) {
+  a("min_nodes", t.min_nodes);
+  a("max_nodes", t.max_nodes);
+  a("max_restarts", t.max_restarts);
+  a("restart_always", t.restart_always);
+  a("agent_store", t.agent_store);
+}
+
+template <typename A>
+void describe(A&& a, NodeFacts& f) {
+  a("id", f.id);
+  a("host", f.host);
+  a("pid", f.pid);
+  a("workers", f.workers);
+  a("role", f.role);
+  a("node_rank", f.node_rank);
+  a("address", f.address);
+  a("endpoint_host", f.endpoint_host);
+  a("log_dir", f.log_dir);
+  a("started_by", f.started_by);
+  a("spare_port", f.spare_port);
+  a("attempt", f.attempt);
+  a("last_attempt", f.last_attempt);
+  a("last_restart_count", f.last_restart_count);
+  a("terms", f.terms);
+}
+
+template <typename A>
+void describe(A&& a, Assignment& s) {
+  a("attempt", s.attempt);
+  a("restart_count", s.restart_count);
+  a("node", s.node);
+  a("node_count", s.node_count);
+  a("first_rank", s.first_rank);
+  a("world_size", s.world_size);
+  a("role_first_rank", s.role_first_rank);
+  a("role_world_size", s.role_world_size);
+  a("master_addr", s.master_addr);
+  a("master_port", s.master_port);
+}
+
+template <typename A>
+void describe(A&& a, StopOrder& o) {
+  a("attempt", o.attempt);
+  a("signal", o.signal);
+  a("reason", o.reason);
+  a("kill", o.kill);
+  a("why", o.why);
+}
+
+template <typename A>
+void describe(A&& a, FailureNotice& n) {
+  a("attempt", n.attempt);
+  a("preliminary", n.preliminary);
+}
+
+template <typename A>
+void describe(A&& a, NodeOutcome& o) {
+  a("attempt", o.attempt);
+  a("complete", o.complete);
+  a("root", o.root);
+  a("others", o.others);
+  a("victims", o.victims);
+  a("left_running", o.left_running);
+  a("trouble", o.trouble);
+}
+
+template <typename A>
+void describe(A&& a, AttemptVerdict& v) {
+  a("attempt", v.attempt);
+  a("root", v.root);
+  a("others", v.others);
+  a("victims", v.victims);
+  a("restarts", v.restarts);
+  a("restart_count", v.restart_count);
+}
+
+template <typename A>
+void describe(A&& a, JobEnd& e) {
+  a("outcome", e.outcome);
+  a("exit_code", e.exit_code);
+  a("why", e.why);
+}
+
+template <typename A>
+void describe(A&& a, message::Hello& m) {
+  a("version", m.version);
+  a("run_id", m.run_id);
+  a("nonce", m.nonce);
+  a("has_token", m.has_token);
+}
+
+template <typename A>
+void describe(A&& a, message::Join& m) {
+  a("facts", m.facts);
+  a("proof", m.proof);
+  a("clock_offset_us", m.clock_offset_us);
+}
+
+template <typename A>
+void describe(A&& a, message::StopRequest& m) {
+  a("signal", m.signal);
+  a("kill", m.kill);
+}
+
+template <typename A>
+void describe(A&&, message::Leave&) {}
+template <typename A>
+void describe(A&&, message::Goodbye&) {}
+
+template <typename A>
+void describe(A&& a, message::Challenge& m) {
+  a("version", m.version);
+  a("nonce", m.nonce);
+  a("proof", m.proof);
+  a("time_us", m.time_us);
+}
+
+template <typename A>
+void describe(A&& a, message::Refuse& m) {
+  a("reason", m.reason);
+  a("final", m.final);
+}
+
+template <typename A>
+void describe(A&& a, message::Welcome& m) {
+  a("spare", m.spare);
+  a("resumed", m.resumed);
+  a("heartbeat_ms", m.heartbeat_ms);
+  a("heartbeat_misses", m.heartbeat_misses);
+}
+
+}  // namespace muster
