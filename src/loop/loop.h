@@ -12,6 +12,8 @@ namespace muster {
 using Clock = std::chrono::steady_clock;
 using Milliseconds = std::chrono::milliseconds;
 
+struct LookupQueue;
+
 // The one event loop of a process: built first, dies last. Its destructor turns the loop until
 // every closing handle is gone; if a live handle remains it prints the handles and aborts, because
 // an owner was forgotten.
@@ -40,11 +42,13 @@ class Loop {
 
   // For the other files of src/loop/ alone.
   uv_loop_s* raw() const { return loop_.get(); }
+  std::shared_ptr<LookupQueue>& lookups() { return lookups_; }
 
  private:
   struct Posted;
   std::unique_ptr<uv_loop_s> loop_;
   std::unique_ptr<Posted> posted_;
+  std::shared_ptr<LookupQueue> lookups_;
 };
 
 }  // namespace muster

@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loop/tcp_listener.h"
 
-#include <netinet/tcp.h>
-#include <sys/socket.h>
-
 #include <cerrno>
 #include <fstream>
 
+#include "loop/tcp_options.h"
 #include "loop/timer.h"
 #include "loop/uv_handle.h"
 
@@ -18,23 +16,9 @@ namespace {
 constexpr int kMaxAcceptsPerTurn = 256;
 // How long accepting rests when the process or the machine is out of descriptors.
 constexpr Milliseconds kAcceptRest{100};
-// A vanished peer (host down, cable out) is noticed after idle + count * interval seconds.
-constexpr int kKeepAliveIdle = 60;
-constexpr int kKeepAliveInterval = 10;
-constexpr int kKeepAliveCount = 6;
-
-bool set_option(int fd, int level, int name, int value) {
-  return setsockopt(fd, level, name, &value, sizeof value) == 0;
-}
-
 // Accepted sockets inherit these from the listening one (Linux), which saves five calls for each.
 bool set_options(int fd, int family) {
-  return set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1) &&
-         set_option(fd, SOL_SOCKET, SO_KEEPALIVE, 1) &&
-         set_option(fd, IPPROTO_TCP, TCP_KEEPIDLE, kKeepAliveIdle) &&
-         set_option(fd, IPPROTO_TCP, TCP_KEEPINTVL, kKeepAliveInterval) &&
-         set_option(fd, IPPROTO_TCP, TCP_KEEPCNT, kKeepAliveCount) &&
-         set_option(fd, IPPROTO_TCP, TCP_NODELAY, 1) &&
+  return set_option(fd, SOL_SOCKET, SO_REUSEADDR, 1) && set_tcp_options(fd) &&
          (family != AF_INET6 || set_option(fd, IPPROTO_IPV6, IPV6_V6ONLY, 0));
 }
 

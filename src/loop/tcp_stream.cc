@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <string>
 
+#include "loop/check.h"
 #include "loop/uv_handle.h"
 
 namespace muster {
@@ -38,6 +39,12 @@ class UvTcpStream final : public UvHandle<TcpStream, uv_poll_t> {
   void set_reading(bool on) override {
     reading_ = on;
     update_interest();
+  }
+
+  UniqueFd take_socket() override {
+    MUST(unsent() == 0);
+    uv_poll_stop(&uv_);
+    return std::move(socket_);
   }
 
   void update_interest() {
@@ -135,6 +142,13 @@ class UvTcpStream final : public UvHandle<TcpStream, uv_poll_t> {
 };
 
 }  // namespace
+
+UniqueFd TcpStream::release(Owned<TcpStream> stream) {
+  UniqueFd socket = stream->take_socket();
+  // Closed before anybody can watch the socket again: libuv forgets a descriptor by its number.
+  stream.reset();
+  return socket;
+}
 
 Result<Owned<TcpStream>> TcpStream::adopt(Loop& loop, UniqueFd socket, std::span<char> read_buffer,
                                           Callbacks callbacks) {

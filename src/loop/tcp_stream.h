@@ -31,6 +31,10 @@ class TcpStream : public Handle {
   static Result<Owned<TcpStream>> adopt(Loop& loop, UniqueFd socket, std::span<char> read_buffer,
                                         Callbacks callbacks);
 
+  // Ends the stream but not the connection: the socket, for somebody else who goes on with it. All
+  // bytes that were written must have been taken by the kernel. Allowed in the stream's callbacks.
+  static UniqueFd release(Owned<TcpStream> stream);
+
   // Never calls back and never fails: a broken connection shows as on_end from the loop. Unsent
   // bytes are not bounded here; whoever writes watches unsent().
   virtual void write(std::string_view bytes) = 0;
@@ -41,6 +45,9 @@ class TcpStream : public Handle {
   // While reading is off the peer's bytes stay in the kernel, which slows the peer down. A failed
   // connection is then noticed only when reading goes on, or by a write.
   virtual void set_reading(bool on) = 0;
+
+ private:
+  virtual UniqueFd take_socket() = 0;
 };
 
 }  // namespace muster
