@@ -1,5 +1,5 @@
-# The libraries muster is built from, all from the distribution. libuv and llhttp are linked in, so
-# that the binary runs on a machine that has neither.
+# The libraries muster is built from, all from the distribution. libuv, llhttp and OpenSSL are
+# linked in, so that the binary runs on a machine that has none of them.
 
 find_package(Threads REQUIRED)
 
@@ -29,3 +29,16 @@ else()
 endif()
 
 find_package(nlohmann_json REQUIRED)
+
+find_path(OPENSSL_INCLUDE openssl/ssl.h REQUIRED)
+find_library(CRYPTO_STATIC NAMES libcrypto.a REQUIRED)
+find_library(SSL_STATIC NAMES libssl.a REQUIRED)
+add_library(openssl_crypto STATIC IMPORTED)
+set_target_properties(openssl_crypto PROPERTIES
+  IMPORTED_LOCATION ${CRYPTO_STATIC}
+  INTERFACE_INCLUDE_DIRECTORIES ${OPENSSL_INCLUDE}
+  INTERFACE_LINK_LIBRARIES "Threads::Threads;${CMAKE_DL_LIBS}")
+add_library(openssl_ssl STATIC IMPORTED)
+set_target_properties(openssl_ssl PROPERTIES
+  IMPORTED_LOCATION ${SSL_STATIC}
+  INTERFACE_LINK_LIBRARIES openssl_crypto)

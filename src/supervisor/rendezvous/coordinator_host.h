@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "loop/loop.h"
+#include "store/server.h"
+#include "supervisor/rendezvous/coordinator.h"
+
+namespace muster {
+
+// Runs the coordinator: carries out what it decides, and brings it what the agents say. Owns the
+// worker store, on whose port the agents' control connections come in, those connections, and the
+// time. The agent of this process is called by functions, the others over the wire; for one node
+// alone there is no wire. Owned by Rendezvous. Dropping it closes everything at once.
+class CoordinatorHost {
+ public:
+  struct Settings {
+    CoordinatorSettings coordinator;  // host_id is the local agent's NodeFacts::id
+    std::string run_id;
+    std::string token;  // "" for none
+    Milliseconds keep_alive_interval{1'000};
+    int keep_alive_max_attempt = 3;
+    bool store_allow = false;  // the store serves joined nodes and this machine only
+  };
+  // All from the loop, never from inside a call of this object; it may be dropped in them.
+  struct Callbacks {
+    // For this node's record: what the coordinator says, what happened to workers elsewhere.
+    std::function<void(EventBody)> on_record;
+    // A line for this node's console.
+    std::function<void(const std::string&)> on_say;
+    // Everybody has said goodbye: nothing needs the store any more.
+    std::function<void()> on_closed;
+  };
+  // What the agent in this process is told. `on_assignment` comes before any other agent hears of
+  // the attempt.
+  struct LocalAgent {
+    std::function<void(bool resumed)> on_welcome;
+    std::function<void(const std::string& reason)> on_refused;
+    std::function<void(const Assignment&)> on_assignment;
+    std::function<void(const StopOrder&)> on_stop;
+    std::function<void(const AttemptVerdict&)> on_verdict;
+    std::function<void(const JobEnd&)> on_end;
+  };
+  struct Limits {
+    Milliseconds handshake{10'000};
+    size_t max_strangers = 16'384;        // connections in the handshake; the oldest gives way
+    size_t max_unsent = size_t{4} << 20;  // of an agent that does not read
+    int max_events_per_worker = 32;       // an agent's in one attempt
+  };
+
+  // `store` already listens; it is null only where a single node has none. Control connections are
+  // taken from now on.
+  CoordinatorHost(Loop& loop, Settings settings, std::unique_ptr<StoreServer> store,
+                  LocalAgent local, Callbacks callbacks);
+  CoordinatorHost(Loop& loop, Settings settings, std::unique_ptr<StoreServer> store,
+                  LocalAgent local, Callbacks callbacks, Limits limits);
+  ~CoordinatorHost();
+  CoordinatorHost(const CoordinatorHost&) = delete;
+  CoordinatorHost& operator=(const CoordinatorHost&) = delete;
+
+  // What the agent in this process says; see JobLink.
+  void join(const NodeFacts& facts);
+  void failed(const FailureNotice& notice);
+  void settled(const NodeOutcome& outcome);
+  void stop_requested(const event::SignalReceived& signal, bool kill);
+  void goodbye();
+
+  StoreServer* store() const;
+  size_t agents() const;     // connected and joined, without the one in this process
+  size_t strangers() const;  // connected and still in the handshake
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace muster
