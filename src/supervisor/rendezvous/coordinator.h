@@ -80,6 +80,9 @@ using Action =
                  action::Tell, action::End, action::Drop, action::SetStopKey, action::Record,
                  action::Broadcast, action::Say, action::Closed>;
 
+// The least time between two Broadcasts.
+inline constexpr std::chrono::milliseconds kAwaitedEvery{5'000};
+
 // Decides for the whole job: who takes part, which ranks they have, when all stop, who is to blame,
 // whether there is another attempt, when the job is over. Pure: events and times in, actions out;
 // knows no socket, no loop, no clock. Whoever runs it (CoordinatorHost) carries out the actions in

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "supervisor/rendezvous/coordinator.h"
+
+namespace muster {
+
+// "closed", "silent", "left"; and the same as the end of a sentence about a node.
+std::string_view lost_name(Coordinator::Lost how);
+std::string lost_text(const std::string& host, Coordinator::Lost how);
+
+// What has happened in one attempt, in the order in which it arrived here, and what to make of it.
+// Owned by the coordinator, which tells it of its members by their GROUP_RANK.
+class AttemptRecord {
+ public:
+  struct Member {
+    std::string host;
+    int first_rank = 0;
+    int workers = 0;
+  };
+
+  // What ended the attempt. The failure that arrived first is the root, with two exceptions. If a
+  // node was lost, that is the root whatever else failed before or after: a connection that breaks
+  // makes workers elsewhere fail within the same moment, and silence is noticed seconds after it
+  // began. Only a node that told of a failure of its own before anything else, and was lost then,
+  // is no cause but a victim of that failure. And what fails after a node has left on request has
+  // failed because of that; there is no failure then.
+  struct Findings {
+    std::optional<event::FailureFound> root;
+    std::vector<event::FailureFound> others;  // in the order of arrival, at most kMaxOtherCauses
+    std::vector<event::VictimGroup> victims;  // at most kMaxVictimGroups
+    bool charged = false;                     // a worker is to blame: the restart counts
+    bool left_running = false;                // something could not be ended ...
+    std::string left_running_host;            // ... there, among others
+    std::string trouble;                      // "node-b: cannot create ...", "" for none
+  };
+
+  AttemptRecord(int number, std::vector<Member> members);
+
+  int number() const { return number_; }
+  size_t size() const { return members_.size(); }
+  const Member& member(int node) const { return members_[static_cast<size_t>(node)].facts; }
+
+  // Each of these once for a member; repetitions are ignored.
+  void failed(int node, event::FailureFound preliminary);
+  void settled(int node, NodeOutcome outcome);
+  // Only for one that has not settled: whose work is done may go.
+  void gone(int node, Coordinator::Lost how);
+
+  bool has_failed(int node) const { return part(node).notice.has_value(); }
+  bool over() const { return open_ == 0; }  // every member has settled or is gone
+  bool all_complete() const { return complete_ == members_.size(); }
+  bool any_complete() const { return complete_ > 0; }
+  std::vector<std::string> gone_hosts() const;
+
+  Findings findings() const;
+
+ private:
+  struct Part {
+    Member facts;
+    bool open = true;
+    std::optional<Coordinator::Lost> gone;
+    std::optional<event::FailureFound> notice;
+    std::optional<NodeOutcome> outcome;
+  };
+  struct Arrival {
+    int node = 0;
+    bool loss = false;  // else a failure
+  };
+  const Part& part(int node) const { return members_[static_cast<size_t>(node)]; }
+  bool was_lost(int node) const;
+  std::optional<size_t> cause() const;
+  event::FailureFound found(const Arrival& arrival) const;
+  void add_failures(const Arrival& arrival, bool is_root, Findings& findings) const;
+  std::vector<event::VictimGroup> victims(int root_rank) const;
+
+  int number_;
+  std::vector<Part> members_;
+  std::vector<Arrival> arrivals_;
+  size_t open_ = 0;
+  size_t complete_ = 0;
+};
+
+}  // namespace muster

@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "supervisor/rendezvous/attempt_record.h"
+#include "supervisor/rendezvous/awaited.h"
+#include "supervisor/rendezvous/coordinator.h"
+#include "supervisor/rendezvous/roster.h"
+
+namespace muster {
+
+// The coordinator's state and steps. Every input changes what is known of one node and then calls
+// advance(), which alone moves from phase to phase; so no order of inputs needs a rule of its own.
+struct Coordinator::Impl {
+  Impl(CoordinatorSettings the_settings, Time now);
+
+  // coordinator.cc: the inputs.
+  void join(const NodeFacts& facts, const std::string& seen_address, const std::string& our_address,
+            Time now);
+  bool resume(Node& node, const NodeFacts& facts);
+  void admit(const NodeFacts& facts, const std::string& seen_address,
+             const std::string& our_address);
+  void remove(Node& node, Lost how, bool drop);
+  void failed(Node& node, const FailureNotice& notice);
+  void settled(Node& node, const NodeOutcome& outcome);
+  void cleared(Node& node, const NodeOutcome& outcome);
+  void stop_requested(const Node& node, const event::SignalReceived& signal, bool kill);
+  std::optional<Time> wake_at() const;
+
+  // coordinator_phases.cc: what follows from them.
+  void advance(Time now);
+  void begin_forming(Time now, size_t enough_nodes);
+  void advance_forming(Time now);
+  void announce_last_call();
+  void show_wait(Time now);
+  void give_up_waiting();
+  void start_attempt(Time now);
+  std::pair<std::string, int> master_for(const std::vector<Node*>& members);
+  void advance_running(Time now);
+  bool wants_to_grow() const;
+  bool has_finished_guests() const;
+  void stop_members(StopReason reason, int signal, bool kill, const std::string& why);
+  void conclude(Time now);
+  JobEnd end_for(const AttemptRecord::Findings& findings, bool may_restart) const;
+  void end(JobEnd the_end);
+  void send_home(Node& node, const JobEnd& the_end);
+
+  const JobTerms& terms() const { return settings.terms; }
+  bool is_host(const Node& node) const { return node.facts.id == settings.host_id; }
+  size_t min() const { return static_cast<size_t>(terms().min_nodes); }
+  size_t max() const { return static_cast<size_t>(terms().max_nodes); }
+  size_t ready() const { return roster.count(Part::kWaiting); }
+  std::string host_name();
+  void say(std::string line) { actions.push_back(action::Say{std::move(line)}); }
+  void record(EventBody event) { actions.push_back(action::Record{std::move(event)}); }
+
+  CoordinatorSettings settings;
+  Phase phase = Phase::kForming;
+  Roster roster;
+  std::vector<Action> actions;
+
+  // Forming.
+  Time join_deadline{};
+  std::optional<Time> call_until;  // set while MIN nodes are here
+  size_t enough = 0;               // with so many it begins without a last call
+  std::string replaced;            // "node-b": whose replacement is awaited, "" if nobody's
+  bool call_said = false;
+  bool loss_said = false;
+  bool hint_said = false;
+  AwaitedPace pace;
+
+  // Running and stopping.
+  int number = -1;          // of the last attempt
+  int highest_number = -1;  // that any node has heard of, from this coordinator or one before it
+  int restart_count = 0;
+  std::optional<AttemptRecord> attempt;
+  Time started{};
+  std::optional<StopOrder> order;      // the last one, for a node that comes back
+  std::map<std::string, int> former;   // places of members that are gone, until the next attempt
+  std::optional<Time> first_complete;  // when a member's work was done
+  bool sent_home = false;              // finished members have gone: no other attempt can follow
+  int stop_signal = 0;                 // the first that asked the job to stop
+  std::string master_addr;
+  std::string uneven_said;
+  bool loopback_said = false;
+
+  std::optional<AttemptVerdict> verdict;  // of the last attempt, for a node that missed it
+  int last_exit_code = 1;                 // of the last failed attempt; 1 for want of any
+  JobEnd job_end;                         // ending
+};
+
+}  // namespace muster

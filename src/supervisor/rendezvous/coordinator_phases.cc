@@ -1,0 +1,286 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <signal.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "supervisor/job/restart_policy.h"
+#include "supervisor/rendezvous/coordinator_impl.h"
+#include "supervisor/rendezvous/master_address.h"
+#include "supervisor/rendezvous/ranking.h"
+
+namespace muster {
+
+namespace {
+
+// For trouble of muster's own: no worker's exit code tells it.
+constexpr int kExitTrouble = 1;
+
+std::string join_names(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i == kMaxHostsNamed) return text + ", ...";
+    text += (i > 0 ? ", " : "") + names[i];
+  }
+  return text;
+}
+
+std::string count_text(size_t count, const char* one, const char* many) {
+  return std::to_string(count) + " " + (count == 1 ? one : many);
+}
+
+}  // namespace
+
+void Coordinator::Impl::advance(Time now) {
+  const bool attempted = phase == Phase::kRunning || phase == Phase::kStopping;
+  if (attempted && attempt->over()) conclude(now);
+  if (phase == Phase::kForming) {
+    advance_forming(now);
+  } else if (phase == Phase::kRunning) {
+    advance_running(now);
+  } else if (phase == Phase::kEnding && roster.size() == 0) {
+    phase = Phase::kClosed;
+    actions.push_back(action::Closed{});
+  }
+}
+
+void Coordinator::Impl::begin_forming(Time now, size_t enough_nodes) {
+  phase = Phase::kForming;
+  enough = std::max(enough_nodes, min());
+  join_deadline = now + settings.join_timeout;
+  call_until.reset();
+  call_said = loss_said = false;
+  order.reset();
+  pace.began(now);
+}
+
+void Coordinator::Impl::advance_forming(Time now) {
+  if (ready() >= std::min(enough, max())) return start_attempt(now);
+  if (ready() >= min()) {
+    if (!call_until) call_until = now + settings.last_call;
+    if (now >= *call_until) return start_attempt(now);
+    announce_last_call();
+  } else {
+    // Fewer again: they get the whole time to become enough.
+    if (call_until) join_deadline = now + settings.join_timeout;
+    call_until.reset();
+    if (now >= join_deadline) {
+      give_up_waiting();
+      return advance(now);
+    }
+  }
+  show_wait(now);
+}
+
+void Coordinator::Impl::announce_last_call() {
+  if (call_said) return;
+  call_said = loss_said = true;
+  const std::string seconds = std::to_string((settings.last_call.count() + 999) / 1000);
+  std::string line =
+      count_text(ready(), "node is", "nodes are") + " here: starting in " + seconds + " s unless ";
+  if (replaced.empty()) {
+    line += count_text(max() - ready(), "more joins", "more join");
+  } else {
+    line += "a replacement of " + replaced + " comes";
+  }
+  if (!hint_said) line += " (--rdzv-conf last_call_timeout=SECONDS sets this wait)";
+  hint_said = true;
+  say(std::move(line));
+}
+
+void Coordinator::Impl::show_wait(Time now) {
+  if (terms().max_nodes == 1) return;
+  using std::chrono::milliseconds;
+  auto awaited = [&] {
+    const Time until = call_until ? *call_until : join_deadline;
+    return awaited_now(roster, terms(), std::chrono::duration_cast<milliseconds>(until - now));
+  };
+  if (!replaced.empty() && !loss_said) {
+    loss_said = true;
+    say("waiting for a replacement of " + replaced +
+        ", the workers are stopped: " + awaited().text);
+  }
+  if (pace.record_due(now)) record(awaited());
+  if (!pace.broadcast_due(now)) return;
+  const bool host_here = roster.find(settings.host_id) != nullptr;
+  if (roster.size() > (host_here ? 1U : 0U)) actions.push_back(action::Broadcast{awaited()});
+}
+
+void Coordinator::Impl::give_up_waiting() {
+  const std::string within = " within " + countdown_text(settings.join_timeout) + ": ";
+  std::string why =
+      replaced.empty() ? "not enough nodes came" : "no replacement of " + replaced + " came";
+  why += within + have_text(roster) + "; " + count_text(min() - ready(), "is", "are") + " missing";
+  end({Outcome::kFailed, kExitTrouble, std::move(why)});
+}
+
+void Coordinator::Impl::start_attempt(Time now) {
+  const std::vector<Node*> members = choose_members(roster, settings.host_id, terms().max_nodes);
+  std::vector<Assignment> assignments = number_ranks(members);
+  const auto [address, port] = master_for(members);
+  number = highest_number = std::max(number, highest_number) + 1;
+  phase = Phase::kRunning;
+  started = now;
+  replaced.clear();
+  former.clear();
+  first_complete.reset();
+  for (auto& [join_order, node] : roster.nodes())
+    node.place = -1;
+
+  if (std::string text = uneven_text(members); text != uneven_said) {
+    uneven_said = text;
+    if (!text.empty()) say(std::move(text));
+  }
+  actions.push_back(action::ResetStore{});
+  std::vector<AttemptRecord::Member> record_of;
+  record_of.reserve(members.size());
+  for (size_t i = 0; i < members.size(); ++i) {
+    Node& node = *members[i];
+    Assignment& assignment = assignments[i];
+    record_of.push_back({node.facts.host, assignment.first_rank, node.facts.workers});
+    roster.set_part(node, Part::kWorking);
+    node.place = node.member = assignment.node;
+    assignment.attempt = number;
+    assignment.restart_count = restart_count;
+    assignment.master_addr = address;
+    assignment.master_port = port;
+    if (is_host(node)) assignment.nodes = spans_of(members, assignments);
+    actions.push_back(action::Assign{node.facts.id, std::move(assignment)});
+  }
+  attempt.emplace(number, std::move(record_of));
+}
+
+std::pair<std::string, int> Coordinator::Impl::master_for(const std::vector<Node*>& members) {
+  const Node* host = roster.find(settings.host_id);
+  // It stays the same from attempt to attempt, except that a loopback address, good as long as all
+  // nodes were on this machine, gives way to what a node from elsewhere can reach.
+  if (master_addr.empty() || is_loopback_host(master_addr)) {
+    master_addr = host_address(settings, host != nullptr ? host->facts.address : "", members);
+  }
+  if (terms().agent_store) return {master_addr, settings.store_port};
+  // The workers of the first rank host the store.
+  const Node& first = *members.front();
+  const int port = first.facts.spare_port;
+  if (is_host(first)) return {master_addr, port};
+  if (!first.facts.address.empty()) return {first.facts.address, port};
+  // Who comes over the loopback is on this machine.
+  const bool near = first.seen_address.empty() || is_loopback_host(first.seen_address);
+  return {near ? master_addr : first.seen_address, port};
+}
+
+bool Coordinator::Impl::wants_to_grow() const {
+  // Where a member's work is done the job is about to end; then nobody is interrupted any more.
+  return ready() > 0 && attempt->size() < max() && !attempt->any_complete();
+}
+
+bool Coordinator::Impl::has_finished_guests() const {
+  if (settings.exit_barrier.count() == 0 || !first_complete) return false;
+  const size_t done = roster.count(Part::kDone);
+  if (done != 1) return done > 0;
+  auto& nodes = roster.nodes();
+  return std::any_of(nodes.begin(), nodes.end(), [this](const auto& entry) {
+    return entry.second.part == Part::kDone && !is_host(entry.second);
+  });
+}
+
+void Coordinator::Impl::advance_running(Time now) {
+  if (wants_to_grow() && now >= started + settings.grow_every) {
+    auto& nodes = roster.nodes();
+    auto newcomer = std::find_if(nodes.begin(), nodes.end(), [](const auto& entry) {
+      return entry.second.part == Part::kWaiting;
+    });
+    return stop_members(StopReason::kMembership, SIGTERM, false,
+                        newcomer->second.facts.host + " joined");
+  }
+  if (!has_finished_guests() || now < *first_complete + settings.exit_barrier) return;
+  for (auto& [join_order, node] : roster.nodes()) {
+    if (node.part != Part::kDone || is_host(node)) continue;
+    sent_home = true;
+    send_home(node, {Outcome::kSucceeded, 0, ""});
+  }
+}
+
+void Coordinator::Impl::stop_members(StopReason reason, int signal, bool kill,
+                                     const std::string& why) {
+  phase = Phase::kStopping;
+  order = StopOrder{attempt->number(), signal, reason, kill, why};
+  for (auto& [join_order, node] : roster.nodes()) {
+    if (node.part != Part::kWorking) continue;
+    // Who told of a failure is stopping its workers already.
+    if (reason == StopReason::kFailure && attempt->has_failed(node.member)) continue;
+    actions.push_back(action::Stop{node.facts.id, *order});
+  }
+}
+
+void Coordinator::Impl::conclude(Time now) {
+  AttemptRecord::Findings findings = attempt->findings();
+  const bool complete = attempt->all_complete();
+  bool may_restart = !complete && !findings.left_running && findings.trouble.empty() && !sent_home;
+  if (findings.charged) {
+    const RestartBudget budget{restart_count, terms().max_restarts, terms().restart_always,
+                               findings.left_running};
+    may_restart = may_restart && decide_restart(*findings.root, budget).restart;
+  }
+  const bool restarts = may_restart && stop_signal == 0;
+  if (restarts && findings.charged) ++restart_count;
+
+  for (auto& [join_order, node] : roster.nodes()) {
+    if (node.part == Part::kDone) roster.set_part(node, Part::kWaiting);
+  }
+  AttemptVerdict told{
+      number,   findings.root, std::move(findings.others), std::move(findings.victims),
+      restarts, restart_count};
+  if (findings.root || restarts) {
+    for (auto& [join_order, node] : roster.nodes()) {
+      if (node.part == Part::kWaiting) actions.push_back(action::Tell{node.facts.id, told});
+    }
+    verdict = std::move(told);
+  }
+  if (!restarts) return end(end_for(findings, may_restart));
+  if (findings.root) last_exit_code = findings.root->exit_code;
+  replaced = join_names(attempt->gone_hosts());
+  const size_t size = attempt->size();
+  attempt.reset();
+  begin_forming(now, size);
+}
+
+// How the job ends after an attempt that nothing follows. With one node the events before have said
+// why, and no more is said.
+JobEnd Coordinator::Impl::end_for(const AttemptRecord::Findings& findings, bool may_restart) const {
+  const bool complete = attempt->all_complete();
+  std::string why;
+  if (terms().max_nodes > 1) {
+    if (!findings.trouble.empty()) {
+      why = findings.trouble;
+    } else if (findings.left_running) {
+      why = "something of attempt " + std::to_string(number) + " on " + findings.left_running_host +
+            " could not be ended";
+    } else if (sent_home && !complete) {
+      why = "no other attempt: nodes that had finished have gone home (--exit-barrier-timeout)";
+    }
+  }
+  if (findings.root && !may_restart) return {Outcome::kFailed, findings.root->exit_code, why};
+  // All had ended with 0 before anybody could stop them: the signal came too late.
+  if (stop_signal != 0 && !complete) return {Outcome::kStopped, 128 + stop_signal, ""};
+  if (!findings.trouble.empty()) return {Outcome::kFailed, last_exit_code, why};
+  if (findings.left_running || !complete) return {Outcome::kFailed, kExitTrouble, why};
+  return {Outcome::kSucceeded, 0, ""};
+}
+
+void Coordinator::Impl::end(JobEnd the_end) {
+  phase = Phase::kEnding;
+  job_end = std::move(the_end);
+  attempt.reset();
+  for (auto& [join_order, node] : roster.nodes()) {
+    if (node.part == Part::kWaiting) send_home(node, job_end);
+  }
+}
+
+// Never one that still has workers: those of kClearing follow when they have settled.
+void Coordinator::Impl::send_home(Node& node, const JobEnd& the_end) {
+  roster.set_part(node, Part::kHome);
+  node.end = the_end;
+  actions.push_back(action::End{node.facts.id, the_end});
+}
+
+}  // namespace muster

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/rendezvous/master_address.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace muster {
+
+namespace {
+
+std::string lower(std::string_view text) {
+  std::string low(text);
+  std::transform(low.begin(), low.end(), low.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return low;
+}
+
+// 0: means the same on every machine; 1: a link-local address, whose zone is each machine's own;
+// 2: loopback; 3: none.
+int worth(const std::string& address) {
+  if (address.empty()) return 3;
+  if (is_loopback_host(address)) return 2;
+  return lower(address).starts_with("fe80:") ? 1 : 0;
+}
+
+}  // namespace
+
+bool is_loopback_host(std::string_view host) {
+  std::string name = lower(host);
+  if (name.starts_with("[") && name.ends_with("]")) name = name.substr(1, name.size() - 2);
+  if (name.starts_with("::ffff:")) name = name.substr(7);
+  if (name.starts_with("127.")) {
+    // "127.example.org" is a name like any other.
+    return name.find_first_not_of("0123456789.") == std::string::npos;
+  }
+  return name == "::1" || name == "0:0:0:0:0:0:0:1" || name == "localhost" ||
+         name.ends_with(".localhost") || name.starts_with("localhost.") || name == "localhost4" ||
+         name == "localhost6" || name == "ip6-localhost" || name == "ip6-loopback";
+}
+
+std::string host_address(const CoordinatorSettings& settings, const std::string& local_addr,
+                         const std::vector<Node*>& members) {
+  if (!local_addr.empty()) return local_addr;
+  const std::string& endpoint = settings.endpoint_host;
+  if (!endpoint.empty() && !is_loopback_host(endpoint)) return endpoint;
+  const std::string* best = nullptr;
+  for (const Node* node : members) {
+    if (worth(node->our_address) == 3) continue;
+    if (best == nullptr || worth(node->our_address) < worth(*best)) best = &node->our_address;
+  }
+  if (best != nullptr) return *best;
+  if (!settings.fallback_address.empty()) return settings.fallback_address;
+  return endpoint.empty() ? "127.0.0.1" : endpoint;
+}
+
+}  // namespace muster
