@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <fstream>
 
+#include "loop/check.h"
 #include "loop/tcp_options.h"
 #include "loop/timer.h"
 #include "loop/uv_handle.h"
@@ -40,12 +41,15 @@ class UvTcpListener final : public UvHandle<TcpListener, uv_poll_t> {
 
   int port() const override { return port_; }
 
-  void drop_pending() override {
-    for (;;) {
-      UniqueFd dropped(accept4(socket_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-      if (!dropped && errno != ECONNABORTED && errno != EINTR) return;
-    }
+  // The queue is first in, first out, and the kernel tells its length.
+  void mark() override {
+    tcp_info info{};
+    socklen_t size = sizeof info;
+    MUST(getsockopt(socket_.get(), IPPROTO_TCP, TCP_INFO, &info, &size) == 0);
+    unaccepted_ = info.tcpi_unacked;
   }
+
+  bool before_mark() const override { return before_mark_; }
 
  private:
   void on_closing() override {
@@ -60,13 +64,25 @@ class UvTcpListener final : public UvHandle<TcpListener, uv_poll_t> {
       socklen_t size = SocketAddress::kCapacity;
       UniqueFd socket(accept4(socket_.get(), peer.raw(), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
       if (!socket) {
-        if (errno == ECONNABORTED || errno == EINTR) continue;
+        if (errno == EINTR) continue;
+        if (errno == ECONNABORTED) {  // it left the queue
+          pass_mark();
+          continue;
+        }
         if (errno != EAGAIN) rest(errno);
         return;
       }
-      callbacks_.on_connection(std::move(socket), peer);
+      before_mark_ = pass_mark();
+      callbacks_.on_connection(std::move(socket), SocketAddress::from(peer.raw()));
       if (closing()) return;
     }
+  }
+
+  // One has left the queue: whether it was from before the mark.
+  bool pass_mark() {
+    if (unaccepted_ == 0) return false;
+    --unaccepted_;
+    return true;
   }
 
   // The socket stays readable while it cannot be accepted from, so polling it would spin.
@@ -86,7 +102,9 @@ class UvTcpListener final : public UvHandle<TcpListener, uv_poll_t> {
   const int port_;
   Callbacks callbacks_;
   Owned<Timer> rest_;
-  int said_ = 0;  // the errno that was told last
+  int said_ = 0;              // the errno that was told last
+  uint32_t unaccepted_ = 0;   // how many of the queue came before the mark
+  bool before_mark_ = false;  // the one handed out last did
 };
 
 Result<UniqueFd> bind_and_listen(const SocketAddress& at) {

@@ -29,8 +29,10 @@ class TcpListener : public Handle {
 
   virtual int port() const = 0;
 
-  // Closes the connections that wait in the kernel's queue.
-  virtual void drop_pending() = 0;
+  // Draws a line behind the connections that wait in the kernel's queue now. They stay there.
+  virtual void mark() = 0;
+  // In on_connection: whether this one came before the last mark().
+  virtual bool before_mark() const = 0;
 };
 
 // The longest queue of connections not yet accepted that the kernel grants

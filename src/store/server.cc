@@ -7,6 +7,7 @@
 
 #include "loop/tcp_listener.h"
 #include "loop/tcp_stream.h"
+#include "loop/timer.h"
 #include "store/session.h"
 #include "store/trouble.h"
 
@@ -28,13 +29,22 @@ struct StoreServer::Impl final : Outbox {
       : loop(the_loop),
         limits(the_limits),
         trouble(the_loop, std::move(callbacks.on_trouble)),
+        on_stranger(std::move(callbacks.on_stranger)),
+        allow(std::move(callbacks.allow)),
         read_buffer(std::make_unique_for_overwrite<char[]>(kReadBuffer)),
-        state(*this) {}
+        state(*this) {
+    state.strangers = on_stranger != nullptr;
+    state.objection = [this](ClientId client) { return objection(*connections.at(client)); };
+  }
 
   Result<void> start(const std::string& address, int port);
   void accepted(UniqueFd socket, const SocketAddress& peer);
   void received(Connection& connection, std::string_view bytes);
+  std::optional<std::string> objection(const Connection& connection) const;
+  void hand_over(Connection& connection);
   void ended(Connection& connection, int code);
+  void reset();
+  void drop_old();
   void send(ClientId client, std::string_view bytes) override;
   void blame(const Connection& connection, const std::string& why);
   void drop_doomed();
@@ -42,12 +52,15 @@ struct StoreServer::Impl final : Outbox {
   Loop& loop;
   const Limits limits;
   TroubleLines trouble;
+  const std::function<void(UniqueFd, std::string, const SocketAddress&)> on_stranger;
+  const std::function<bool(const SocketAddress&)> allow;
   std::unique_ptr<char[]> read_buffer;
   std::string reply_buffer;
   StoreState state;
   std::unordered_map<ClientId, std::unique_ptr<Connection>> connections;
   std::vector<ClientId> doomed;  // found over their limit while another was served
   Owned<TcpListener> listener;
+  Owned<Timer> old_patience;
   ClientId next_id = 1;
   uint64_t accepted_count = 0;
   uint64_t bad_peers = 0;
@@ -60,6 +73,7 @@ struct StoreServer::Impl::Connection final : Replies {
         limits(server.limits),
         id(the_id),
         peer(the_peer),
+        old(server.listener->before_mark()),
         session(server.state, the_id) {}
 
   bool full() const override { return stream->unsent() >= limits.pause_at; }
@@ -69,6 +83,7 @@ struct StoreServer::Impl::Connection final : Replies {
   const Limits& limits;
   const ClientId id;
   const SocketAddress peer;
+  bool old;  // from before the last reset: nobody but a stranger
   Session session;
   Owned<TcpStream> stream;
 };
@@ -89,6 +104,7 @@ Result<void> StoreServer::Impl::start(const std::string& address, int port) {
 void StoreServer::Impl::accepted(UniqueFd socket, const SocketAddress& peer) {
   ++accepted_count;
   auto connection = std::make_unique<Connection>(*this, next_id++, peer);
+  if (connection->old && !state.strangers) return;
   Connection* raw = connection.get();
   auto stream = TcpStream::adopt(
       loop, std::move(socket), {read_buffer.get(), kReadBuffer},
@@ -110,16 +126,34 @@ void StoreServer::Impl::received(Connection& connection, std::string_view bytes)
   legacy_seen |= connection.session.legacy();
   if (good) {
     connection.stream->set_reading(!connection.session.stalled() && !connection.full());
+  } else if (connection.session.stranger()) {
+    return hand_over(connection);
   } else {
-    blame(connection, connection.session.why());
+    if (!connection.session.why().empty()) blame(connection, connection.session.why());
     connections.erase(ClientId{connection.id});
   }
   if (!doomed.empty()) drop_doomed();
 }
 
+std::optional<std::string> StoreServer::Impl::objection(const Connection& connection) const {
+  if (connection.old) return "";
+  if (allow && !allow(connection.peer)) return "its address is not allowed to use the store";
+  return std::nullopt;
+}
+
+void StoreServer::Impl::hand_over(Connection& connection) {
+  UniqueFd socket = TcpStream::release(std::move(connection.stream));
+  std::string bytes = connection.session.take_bytes();
+  const SocketAddress peer = connection.peer;
+  connections.erase(ClientId{connection.id});
+  on_stranger(std::move(socket), std::move(bytes), peer);
+}
+
 void StoreServer::Impl::ended(Connection& connection, int code) {
   // A worker that is killed resets its connections, which is no news; a peer that vanished is.
-  if (code != 0 && code != ECONNRESET && code != EPIPE) {
+  if (connection.old) {
+    // Nobody awaits it any more.
+  } else if (code != 0 && code != ECONNRESET && code != EPIPE) {
     blame(connection, std::strerror(code));
   } else if (connection.session.mid_request()) {
     blame(connection, "it left in the middle of a request");
@@ -146,6 +180,25 @@ void StoreServer::Impl::drop_doomed() {
     blame(*it->second, "it does not read its notices");
     connections.erase(it);
   }
+}
+
+// Agents may be among those that wait to be accepted, thousands of them when a job begins, so the
+// queue is not dropped: who is old and greets as a client of the store is sent away then.
+void StoreServer::Impl::reset() {
+  std::erase_if(connections, [&](const auto& entry) {
+    return !state.strangers || !entry.second->session.undecided();
+  });
+  for (auto& [id, connection] : connections)
+    connection->old = true;
+  listener->mark();
+  state.clear();
+  legacy_seen = false;
+  old_patience = Timer::start(loop, limits.old_patience, [this] { drop_old(); });
+  old_patience->unref();
+}
+
+void StoreServer::Impl::drop_old() {
+  std::erase_if(connections, [](const auto& entry) { return entry.second->old; });
 }
 
 void StoreServer::Impl::blame(const Connection& connection, const std::string& why) {
@@ -178,10 +231,13 @@ int StoreServer::port() const {
 }
 
 void StoreServer::reset() {
-  impl_->connections.clear();
-  impl_->listener->drop_pending();
-  impl_->state.clear();
-  impl_->legacy_seen = false;
+  impl_->reset();
+}
+
+bool StoreServer::set(std::string_view key, std::string_view value) {
+  const bool stored = impl_->state.set(key, value);
+  if (!impl_->doomed.empty()) impl_->drop_doomed();
+  return stored;
 }
 
 std::vector<StoreWaiter> StoreServer::waiters() const {

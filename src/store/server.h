@@ -5,10 +5,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "loop/loop.h"
 #include "loop/result.h"
+#include "loop/socket_address.h"
+#include "loop/unique_fd.h"
 #include "store/waits.h"
 
 namespace muster {
@@ -40,6 +43,14 @@ class StoreServer {
   struct Callbacks {
     // A line for people, from the loop. Must not destroy or reset the server.
     std::function<void(const std::string& message)> on_trouble;
+    // A connection that began with kControlPreamble: its socket, all bytes that came so far and
+    // where it comes from. The server has nothing more to do with it. Must not destroy the server.
+    // Without a function such a peer is a bad one.
+    std::function<void(UniqueFd socket, std::string bytes, const SocketAddress& peer)>
+        on_stranger{};
+    // Whether a client of the store may be served, asked once for each, when its first bytes show
+    // that it is one. Without a function all may.
+    std::function<bool(const SocketAddress& peer)> allow{};
   };
   struct Limits {
     // Unsent replies at which a connection's further requests have to wait.
@@ -47,10 +58,13 @@ class StoreServer {
     // Unsent replies at which a connection is closed. Only a single reply larger than this, or the
     // notices for a key watcher that does not read, get that far.
     size_t max_unsent = size_t{1} << 30;
+    // How long after a reset a connection from before it may stay that has not sent anything yet.
+    Milliseconds old_patience{10'000};
   };
 
   // `address` is a literal; "::" means every address of both families, also on a machine without
-  // IPv6. Port 0 takes a free port.
+  // IPv6. Port 0 takes a free port. The error's code tells EADDRINUSE (somebody listens there) from
+  // EADDRNOTAVAIL (not an address of this machine).
   static Result<std::unique_ptr<StoreServer>> listen(Loop& loop, const std::string& address,
                                                      int port, Callbacks callbacks, Limits limits);
   static Result<std::unique_ptr<StoreServer>> listen(Loop& loop, const std::string& address,
@@ -61,9 +75,15 @@ class StoreServer {
 
   int port() const;
 
-  // A new attempt: closes every connection, those not yet accepted too, and empties the store. The
-  // port stays. Call it when the old workers are dead and the new ones not yet started.
+  // A new attempt: empties the store and closes the connections of its clients, those not yet
+  // accepted too. The port stays, and so does who has not said yet what it came for: it may still
+  // turn out to be a stranger, but nothing that came before the reset is served any more. Call it
+  // when the old workers are dead and the new ones not yet started.
   void reset();
+
+  // Sets a key as a client's SET does, waking those that wait for it. On the wire users' keys begin
+  // with "/". False if the store is full.
+  bool set(std::string_view key, std::string_view value);
 
   std::vector<StoreWaiter> waiters() const;
   StoreCounters counters() const;

@@ -14,6 +14,19 @@ constexpr const char* kUnread = "it does not read its replies";
 
 }  // namespace
 
+bool StoreState::set(std::string_view key, std::string_view value) {
+  // A session without a peer: nothing can come back to it.
+  struct Nowhere final : Replies {
+    using Replies::Replies;
+    bool full() const override { return false; }
+    bool overflowed() const override { return false; }
+    void send(std::string_view) override {}
+  };
+  std::string unused;
+  Nowhere replies(unused);
+  return Session(*this, kNobody).set(key, value, replies);
+}
+
 void StoreState::clear() {
   table.clear();
   waits.clear();
@@ -74,7 +87,10 @@ bool Session::feed(std::string_view bytes, Replies& replies) {
   stalled_ = false;
   size_t used = 0;
   if (pending_.empty()) {
-    if (!consume(bytes, replies, &used)) return false;
+    if (!consume(bytes, replies, &used)) {
+      if (stranger_) pending_.assign(bytes);
+      return false;
+    }
     if (used < bytes.size()) pending_.assign(bytes.substr(used));
     return true;
   }
@@ -114,13 +130,29 @@ bool Session::consume(std::string_view bytes, Replies& replies, size_t* used) {
   return true;
 }
 
+bool Session::undecided() const {
+  return phase_ == Phase::kGreeting && (pending_.empty() || pending_[0] == kControlPreamble[0]);
+}
+
+bool Session::refuse_unknown(std::string_view bytes) {
+  return refuse("not a store client: it began with byte " +
+                std::to_string(static_cast<uint8_t>(bytes[0])));
+}
+
+bool Session::greet_stranger(std::string_view bytes) {
+  const std::string_view first = bytes.substr(0, kControlPreamble.size());
+  if (!kControlPreamble.starts_with(first)) return refuse_unknown(bytes);
+  stranger_ = first.size() == kControlPreamble.size();
+  return !stranger_;
+}
+
 bool Session::greet(std::string_view bytes, size_t* used) {
+  if (state_.strangers && bytes.starts_with(kControlPreamble[0])) return greet_stranger(bytes);
   switch (recognise(bytes)) {
     case Greeting::kNeedMore:
       return true;
     case Greeting::kUnknown:
-      return refuse("not a store client: it began with byte " +
-                    std::to_string(static_cast<uint8_t>(bytes[0])));
+      return refuse_unknown(bytes);
     case Greeting::kCurrent:
       *used = kGreetingSize;
       break;
@@ -130,7 +162,9 @@ bool Session::greet(std::string_view bytes, size_t* used) {
       break;
   }
   phase_ = Phase::kOpen;
-  return true;
+  if (!state_.objection) return true;
+  std::optional<std::string> why = state_.objection(id_);
+  return !why || refuse(std::move(*why));
 }
 
 bool Session::execute(const Request& request, Replies& replies) {

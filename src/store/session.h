@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -35,7 +37,16 @@ struct StoreState {
   WireLimits wire_limits;
   uint64_t requests = 0;
 
-  // Empties everything but the count of requests.
+  // Whether a connection may begin with kControlPreamble, which makes its session a stranger's.
+  bool strangers = false;
+  // Asked once for each connection, when its first bytes show a client of the store: why it may not
+  // be served, "" if that need not be said. Without a function all may.
+  std::function<std::optional<std::string>(ClientId)> objection;
+
+  // Changes the store as a client's SET does. False if the store is full.
+  bool set(std::string_view key, std::string_view value);
+
+  // Empties it of what clients have put there.
   void clear();
 };
 
@@ -55,6 +66,14 @@ class Session {
   bool stalled() const { return stalled_; }
   const std::string& why() const { return why_; }
 
+  // The reason for closing is that the peer came for somebody else: all that it has sent is to be
+  // handed over to them.
+  bool stranger() const { return stranger_; }
+  std::string take_bytes() { return std::move(pending_); }
+
+  // The peer may still turn out to be a stranger.
+  bool undecided() const;
+
   // The peer has sent part of a request.
   bool mid_request() const { return !pending_.empty(); }
   bool greeted() const { return phase_ == Phase::kOpen; }
@@ -67,6 +86,8 @@ class Session {
 
   bool consume(std::string_view bytes, Replies& replies, size_t* used);
   bool greet(std::string_view bytes, size_t* used);
+  bool greet_stranger(std::string_view bytes);
+  bool refuse_unknown(std::string_view bytes);
   bool execute(const Request& request, Replies& replies);
   bool set(std::string_view key, std::string_view value, Replies& replies);
   bool multi_set(const Request& request, Replies& replies);
@@ -87,6 +108,7 @@ class Session {
   bool refuse(std::string why);
 
   class Change;
+  friend struct StoreState;
 
   StoreState& state_;
   const ClientId id_;
@@ -94,6 +116,7 @@ class Session {
   Phase phase_ = Phase::kGreeting;
   Dialect dialect_ = Dialect::kCurrent;
   bool stalled_ = false;
+  bool stranger_ = false;
   uint32_t client_pid_ = 0;
   std::string pending_;  // the beginning of what could not be handled yet
   std::string why_;

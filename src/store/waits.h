@@ -15,6 +15,7 @@
 namespace muster {
 
 using ClientId = uint64_t;  // of a connection; never used twice
+inline constexpr ClientId kNobody = 0;
 
 // One connection that waits, as the outside sees it.
 struct Waiter {

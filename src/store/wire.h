@@ -14,6 +14,10 @@ static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the protocol is little
 
 constexpr uint32_t kStoreMagic = 0x3C85F7CE;
 
+// How connections begin that come to the store's port but not for the store: those of muster's
+// agents. No query of any client has the first byte's number.
+constexpr std::string_view kControlPreamble = "MUSTER1\n";
+
 // Numbered as current clients (2.x) number them. WATCH_KEY exists in the 1.13 protocol only, which
 // numbers its queries differently (store/legacy.h).
 enum class Query : uint8_t {

@@ -32,6 +32,7 @@ void check_contents(const StoreState& state) {
 void compare_whole_with_pieces(std::string_view bytes) {
   FakeStore whole, pieces;
   whole.state.wire_limits = pieces.state.wire_limits = kLimits;
+  whole.state.strangers = pieces.state.strangers = true;
   auto& one = whole.connect();
   auto& other = pieces.connect();
   one.feed(std::string(bytes));
@@ -43,6 +44,9 @@ void compare_whole_with_pieces(std::string_view bytes) {
   MUST(one.open == other.open);
   MUST(one.received == other.received);
   MUST(one.session->why() == other.session->why());
+  MUST(one.session->stranger() == other.session->stranger());
+  if (one.session->stranger())
+    MUST(one.session->take_bytes().starts_with(other.session->take_bytes()));
   MUST(whole.state.table.values() == pieces.state.table.values());
   MUST(whole.state.table.bytes() == pieces.state.table.bytes());
   MUST(whole.state.waits.size() == pieces.state.waits.size());

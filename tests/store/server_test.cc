@@ -7,39 +7,10 @@
 
 #include <algorithm>
 
-#include "loop/loop_test.h"
-#include "store/bytes.h"
-#include "store/test_peer.h"
+#include "store/server_fixture.h"
 #include "store/trouble.h"
 
 namespace muster {
-
-namespace {
-
-struct ServerTest : LoopTest {
-  std::vector<std::string> lines;
-  std::unique_ptr<StoreServer> server;
-
-  void listen(const std::string& address, StoreServer::Limits limits = {}) {
-    auto listening = StoreServer::listen(
-        loop, address, 0, {[this](const std::string& line) { lines.push_back(line); }}, limits);
-    if (!listening) MESSAGE(listening.error().message);
-    REQUIRE(listening.has_value());
-    server = std::move(*listening);
-  }
-
-  ServerTest() { listen("127.0.0.1"); }
-
-  TestPeer connect() { return TestPeer(loop, server->port()); }
-
-  TestPeer greeted(uint32_t pid = 7) {
-    TestPeer peer = connect();
-    CHECK(peer.ask(request::validate().add(request::ping(pid)), 4) == Bytes().u32(pid).text);
-    return peer;
-  }
-};
-
-}  // namespace
 
 TEST_CASE_FIXTURE(ServerTest, "a client is greeted and served") {
   TestPeer peer = greeted();
@@ -235,6 +206,28 @@ TEST_CASE_FIXTURE(ServerTest,
   CHECK(unread.closed());
   TestPeer fresh = greeted();
   CHECK(fresh.ask(request::num_keys(), 8) == Bytes().i64(0).text);
+}
+
+TEST_CASE_FIXTURE(ServerTest, "a key set by the owner is a key like others") {
+  TestPeer waiter = greeted();
+  waiter.send(request::wait({"/muster/stop_requested"}));
+  TestPeer watcher = connect();
+  CHECK(watcher.ask(Bytes().u8(7).str("/muster/stop_requested"), 1) == Bytes().u8(3).text);
+  REQUIRE(run_until([&] { return server->counters().waiters == 1; }));
+  CHECK(server->set("/muster/stop_requested", "SIGTERM"));
+  CHECK(waiter.receive(1) == Bytes().u8(0).text);
+  const std::string notice =
+      Bytes().u8(1).str("/muster/stop_requested").str("").str("SIGTERM").text;
+  CHECK(watcher.receive(notice.size()) == notice);
+  CHECK(waiter.ask(request::get("/muster/stop_requested"), 15) == Bytes().str("SIGTERM").text);
+  CHECK(server->counters().waiters == 0);
+}
+
+TEST_CASE_FIXTURE(ServerTest, "an address that is not ours is told from a port in use") {
+  // Documentation's own network, nobody's.
+  auto foreign = StoreServer::listen(loop, "192.0.2.1", 0, {});
+  REQUIRE_FALSE(foreign.has_value());
+  CHECK(foreign.error().code == EADDRNOTAVAIL);
 }
 
 TEST_CASE_FIXTURE(ServerTest,
