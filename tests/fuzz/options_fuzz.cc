@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "loop/check.h"
+#include "supervisor/cli/engine.h"
+#include "supervisor/cli/hostlist.h"
 #include "supervisor/cli/parse.h"
 #include "supervisor/cli/plan_warnings.h"
 #include "supervisor/cli/rendezvous_planner.h"
@@ -21,8 +23,11 @@ namespace muster {
 namespace {
 
 bool is_variable(const std::string& line) {
-  return (line.starts_with("PET_") || line.starts_with("TORCH")) &&
-         line.find('=') != std::string::npos;
+  if (line.find('=') == std::string::npos) return false;
+  for (const char* prefix : {"PET_", "TORCH", "SLURM", "OMPI_", "PMI", "MPI_", "JOB_"}) {
+    if (line.starts_with(prefix)) return true;
+  }
+  return false;
 }
 
 void check_options(const Options& options) {
@@ -51,6 +56,26 @@ void check_options(const Options& options) {
   }
 }
 
+// The same with what an engine adds, which may refuse the job but not break a promise.
+void check_engine(Options options, const Environment& environment) {
+  Result<EngineChoice> engine = take_engine(options, environment, "host-a");
+  if (!engine) {
+    MUST(engine.error().code == 2 && engine.error().message.ends_with("\n"));
+    return;
+  }
+  for (const std::string& line : engine->notes)
+    MUST(line.find('\n') == std::string::npos);
+  check_options(options);
+}
+
+void check_hostlist(const std::string& text) {
+  Result<std::vector<std::string>> hosts = expand_hostlist(text);
+  if (!hosts) return;
+  MUST(!hosts->empty() && hosts->size() <= kMaxHosts);
+  for (const std::string& host : *hosts)
+    MUST(!host.empty() && host.find_first_of("[],") == std::string::npos);
+}
+
 void check_exit(const EarlyExit& exit) {
   MUST(exit.code == 0 || exit.code == 2);
   MUST((exit.code == 0) == exit.err.empty());
@@ -65,11 +90,13 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   muster::Environment environment;
   std::string text(reinterpret_cast<const char*>(data), size);
   for (std::string& line : muster::split(text, '\n')) {
+    muster::check_hostlist(line);
     (muster::is_variable(line) ? environment : argv).push_back(std::move(line));
   }
   muster::Parsed parsed = muster::parse(argv, environment);
   if (auto* options = std::get_if<muster::Options>(&parsed)) {
     muster::check_options(*options);
+    muster::check_engine(*options, environment);
   } else {
     muster::check_exit(std::get<muster::EarlyExit>(parsed));
   }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 
+#include "supervisor/cli/engine.h"
 #include "supervisor/cli/machine.h"
 #include "supervisor/cli/numa.h"
 #include "supervisor/cli/plan_warnings.h"
@@ -51,6 +52,10 @@ class Planner {
 };
 
 Result<void> Planner::plan_meeting() {
+  Result<EngineChoice> engine = take_engine(plan_.options, plan_.inherited, plan_.host);
+  if (!engine) return engine.error();
+  plan_.notes = std::move(engine->notes);
+  plan_.warnings = std::move(engine->warnings);
   Result<RendezvousPlan> rendezvous = plan_rendezvous(plan_.options);
   if (!rendezvous) return rendezvous.error();
   Result<Token> token = read_token(plan_.options, plan_.inherited);
