@@ -110,6 +110,7 @@ struct Round {
     keep();
   }
   void pass(std::chrono::milliseconds time) {
+    coordinator();
     now += time;
     coordinator().time(now);
     keep();
