@@ -42,6 +42,7 @@ struct StoreServer::Impl final : Outbox {
   void received(Connection& connection, std::string_view bytes);
   std::optional<std::string> objection(const Connection& connection) const;
   void hand_over(Connection& connection);
+  void hand_over_held();
   void ended(Connection& connection, int code);
   void reset();
   void drop_old();
@@ -52,8 +53,8 @@ struct StoreServer::Impl final : Outbox {
   Loop& loop;
   const Limits limits;
   TroubleLines trouble;
-  const std::function<void(UniqueFd, std::string, const SocketAddress&)> on_stranger;
-  const std::function<bool(const SocketAddress&)> allow;
+  OnStranger on_stranger;
+  Allow allow;
   std::unique_ptr<char[]> read_buffer;
   std::string reply_buffer;
   StoreState state;
@@ -61,6 +62,7 @@ struct StoreServer::Impl final : Outbox {
   std::vector<ClientId> doomed;  // found over their limit while another was served
   Owned<TcpListener> listener;
   Owned<Timer> old_patience;
+  Owned<Timer> held_strangers;
   ClientId next_id = 1;
   uint64_t accepted_count = 0;
   uint64_t bad_peers = 0;
@@ -142,11 +144,24 @@ std::optional<std::string> StoreServer::Impl::objection(const Connection& connec
 }
 
 void StoreServer::Impl::hand_over(Connection& connection) {
+  if (!on_stranger) return connection.stream->set_reading(false);
   UniqueFd socket = TcpStream::release(std::move(connection.stream));
   std::string bytes = connection.session.take_bytes();
   const SocketAddress peer = connection.peer;
   connections.erase(ClientId{connection.id});
-  on_stranger(std::move(socket), std::move(bytes), peer);
+  const OnStranger take = on_stranger;  // it may set another
+  take(std::move(socket), std::move(bytes), peer);
+}
+
+void StoreServer::Impl::hand_over_held() {
+  std::vector<ClientId> held;
+  for (const auto& [id, connection] : connections) {
+    if (connection->session.stranger()) held.push_back(id);
+  }
+  for (ClientId id : held) {
+    auto it = connections.find(id);
+    if (it != connections.end()) hand_over(*it->second);
+  }
 }
 
 void StoreServer::Impl::ended(Connection& connection, int code) {
@@ -228,6 +243,21 @@ Result<std::unique_ptr<StoreServer>> StoreServer::listen(Loop& loop, const std::
 
 int StoreServer::port() const {
   return impl_->listener->port();
+}
+
+void StoreServer::hold_strangers() {
+  impl_->state.strangers = true;
+}
+
+void StoreServer::set_on_stranger(OnStranger on_stranger) {
+  impl_->on_stranger = std::move(on_stranger);
+  impl_->state.strangers = impl_->on_stranger != nullptr;
+  impl_->held_strangers =
+      Timer::start(impl_->loop, Milliseconds(0), [impl = impl_.get()] { impl->hand_over_held(); });
+}
+
+void StoreServer::set_allow(Allow allow) {
+  impl_->allow = std::move(allow);
 }
 
 void StoreServer::reset() {

@@ -40,17 +40,20 @@ struct StoreCounters {
 // connection and one line, at most a few lines a minute for all of them.
 class StoreServer {
  public:
+  // A connection that began with kControlPreamble: its socket, all bytes that came so far and where
+  // it comes from. The server has nothing more to do with it. Must not destroy the server. Without
+  // a function such a peer is a bad one.
+  using OnStranger =
+      std::function<void(UniqueFd socket, std::string bytes, const SocketAddress& peer)>;
+  // Whether a client of the store may be served, asked once for each, when its first bytes show
+  // that it is one. Without a function all may.
+  using Allow = std::function<bool(const SocketAddress& peer)>;
+
   struct Callbacks {
     // A line for people, from the loop. Must not destroy or reset the server.
     std::function<void(const std::string& message)> on_trouble;
-    // A connection that began with kControlPreamble: its socket, all bytes that came so far and
-    // where it comes from. The server has nothing more to do with it. Must not destroy the server.
-    // Without a function such a peer is a bad one.
-    std::function<void(UniqueFd socket, std::string bytes, const SocketAddress& peer)>
-        on_stranger{};
-    // Whether a client of the store may be served, asked once for each, when its first bytes show
-    // that it is one. Without a function all may.
-    std::function<bool(const SocketAddress& peer)> allow{};
+    OnStranger on_stranger{};
+    Allow allow{};
   };
   struct Limits {
     // Unsent replies at which a connection's further requests have to wait.
@@ -74,6 +77,12 @@ class StoreServer {
   StoreServer& operator=(const StoreServer&) = delete;
 
   int port() const;
+
+  // For an owner that is built after the server. Agents that come between hold_strangers() and
+  // set_on_stranger() wait for it.
+  void hold_strangers();
+  void set_on_stranger(OnStranger on_stranger);
+  void set_allow(Allow allow);
 
   // A new attempt: empties the store and closes the connections of its clients, those not yet
   // accepted too. The port stays, and so does who has not said yet what it came for: it may still

@@ -181,6 +181,30 @@ TEST_CASE_FIXTURE(StrangerTest, "no store client from before a reset is served, 
   CHECK(server->counters().bad_peers == 0);
 }
 
+TEST_CASE_FIXTURE(ServerTest, "agents wait for an owner that is expected") {
+  server->hold_strangers();
+  TestPeer agent = connect();
+  agent.send("MUSTER1\nfirst");
+  CHECK(greeted().ask(request::num_keys(), 8) == Bytes().i64(0).text);
+  agent.send(" second");
+  std::string handed;
+  UniqueFd kept;
+  server->set_on_stranger([&](UniqueFd socket, std::string bytes, const SocketAddress&) {
+    handed = std::move(bytes);
+    kept = std::move(socket);
+  });
+  CHECK(handed.empty());  // never from inside the call
+  REQUIRE(run_until([&] { return !handed.empty(); }));
+  CHECK(handed == "MUSTER1\nfirst");
+  char rest[7];
+  CHECK(recv(kept.get(), rest, sizeof rest, 0) == 7);
+  bool allowed = false;
+  server->set_allow([&](const SocketAddress&) { return allowed; });
+  TestPeer refused = connect();
+  refused.send(request::validate());
+  CHECK(refused.closed());
+}
+
 TEST_CASE_FIXTURE(StrangerTest, "who says nothing after a reset is let go in the end") {
   listen_with({.old_patience = Milliseconds(20)});
   TestPeer silent = connect();
