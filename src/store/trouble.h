@@ -16,8 +16,8 @@ class TroubleLines {
   static constexpr int kBurst = 5;
 
   TroubleLines(Loop& loop, std::function<void(const std::string&)> out,
-               Milliseconds window = Milliseconds(60'000))
-      : loop_(loop), out_(std::move(out)), window_(window) {}
+               Milliseconds window = Milliseconds(60'000), std::string subject = "store")
+      : loop_(loop), out_(std::move(out)), window_(window), subject_(std::move(subject)) {}
 
   void say(const std::string& line) {
     if (said_ >= kBurst) {
@@ -37,12 +37,14 @@ class TroubleLines {
     const int held = held_;
     end_.reset();
     said_ = held_ = 0;
-    if (held > 0) out_("store: " + std::to_string(held) + " more bad connections were closed");
+    if (held > 0)
+      out_(subject_ + ": " + std::to_string(held) + " more bad connections were closed");
   }
 
   Loop& loop_;
   std::function<void(const std::string&)> out_;
   const Milliseconds window_;
+  const std::string subject_;  // whose lines they are
   Owned<Timer> end_;
   int said_ = 0;
   int held_ = 0;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "loop/loop.h"
 #include "store/server.h"
@@ -34,8 +35,8 @@ class CoordinatorHost {
     // Everybody has said goodbye: nothing needs the store any more.
     std::function<void()> on_closed;
   };
-  // What the agent in this process is told. `on_assignment` comes before any other agent hears of
-  // the attempt.
+  // What the agent in this process is told, after the others have been sent theirs, and before
+  // anything that they answer is heard.
   struct LocalAgent {
     std::function<void(bool resumed)> on_welcome;
     std::function<void(const std::string& reason)> on_refused;
@@ -67,6 +68,12 @@ class CoordinatorHost {
   void settled(const NodeOutcome& outcome);
   void stop_requested(const event::SignalReceived& signal, bool kill);
   void goodbye();
+
+  // A control connection: what StoreServer hands over, which the constructor asks it for.
+  void take(UniqueFd socket, std::string_view bytes, const SocketAddress& peer);
+
+  // Whether the store may serve a client there (StoreServer asks).
+  bool allows(const SocketAddress& peer) const;
 
   StoreServer* store() const;
   size_t agents() const;     // connected and joined, without the one in this process

@@ -6,14 +6,12 @@
 #include <string>
 #include <string_view>
 
+#include "store/wire.h"  // kControlPreamble, which an agent sends before its first frame
+
 namespace muster {
 
 // The framing of a control connection: a u32 (little-endian) that counts what follows, a byte that
 // says which message it is, its body. docs/control-protocol.md describes the whole.
-
-// What an agent sends before its first frame. No query of the worker store begins with 'M', so that
-// both can share a port.
-inline constexpr std::string_view kControlPreamble = "MUSTER1\n";
 
 // What a frame may hold, its kind included: before the peer has shown who it is, and after.
 inline constexpr size_t kMaxHandshakeFrame = size_t{16} << 10;
