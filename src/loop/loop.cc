@@ -66,20 +66,29 @@ void Loop::stop() {
 }
 
 bool Loop::run_until(const std::function<bool()>& done, Milliseconds deadline) {
-  uv_timer_t timer;
-  bool expired = false;
-  timer.data = &expired;
-  MUST(uv_timer_init(loop_.get(), &timer) == 0);
+  // Timers run before the loop waits: what one of them has brought about must not wait as well.
+  struct Look {
+    const std::function<bool()>& done;
+    uv_timer_t timer{};
+    uv_prepare_t before_waiting{};
+    bool expired = false;
+    int closed = 0;
+  } look{done};
+  look.timer.data = look.before_waiting.data = &look;
+  MUST(uv_timer_init(loop_.get(), &look.timer) == 0);
+  MUST(uv_prepare_init(loop_.get(), &look.before_waiting) == 0);
   uv_timer_start(
-      &timer, [](uv_timer_t* handle) noexcept { *static_cast<bool*>(handle->data) = true; },
+      &look.timer, [](uv_timer_t* uv) noexcept { static_cast<Look*>(uv->data)->expired = true; },
       static_cast<uint64_t>(deadline.count()), 0);
-  while (!done() && !expired)
+  uv_prepare_start(&look.before_waiting, [](uv_prepare_t* uv) noexcept {
+    if (static_cast<Look*>(uv->data)->done()) uv_stop(uv->loop);
+  });
+  while (!done() && !look.expired)
     uv_run(loop_.get(), UV_RUN_ONCE);
-  bool closed = false;
-  timer.data = &closed;
-  uv_close(reinterpret_cast<uv_handle_t*>(&timer),
-           [](uv_handle_t* handle) noexcept { *static_cast<bool*>(handle->data) = true; });
-  while (!closed)
+  auto count = [](uv_handle_t* uv) noexcept { ++static_cast<Look*>(uv->data)->closed; };
+  uv_close(reinterpret_cast<uv_handle_t*>(&look.timer), count);
+  uv_close(reinterpret_cast<uv_handle_t*>(&look.before_waiting), count);
+  while (look.closed < 2)
     uv_run(loop_.get(), UV_RUN_NOWAIT);
   return done();
 }

@@ -34,6 +34,20 @@ TEST_CASE("the machine's addresses can all be bound to, and loopback is one of t
   }
 }
 
+TEST_CASE("others are told addresses of ours, loopback only if there is nothing else") {
+  const std::vector<SocketAddress> ours = local_addresses();
+  const std::vector<SocketAddress> told = reachable_addresses();
+  REQUIRE_FALSE(told.empty());
+  const bool only_loopback = told[0].is_loopback();
+  for (const SocketAddress& address : told) {
+    CAPTURE(address.to_string());
+    CHECK(std::ranges::count(ours, address) == 1);
+    CHECK(std::ranges::count(told, address) == 1);
+    CHECK(address.is_loopback() == only_loopback);
+    CHECK_FALSE(address.is_link_local());
+  }
+}
+
 TEST_CASE("local is what ends on this machine") {
   const std::vector<SocketAddress> ours = {literal("10.1.2.3"), literal("2001:db8::7")};
   CHECK(is_local(literal("10.1.2.3", 29500), ours));

@@ -29,6 +29,14 @@ struct TestPipe {
 
 }  // namespace
 
+TEST_CASE_FIXTURE(LoopTest, "what a timer brings about is seen before the loop waits again") {
+  bool fired = false;
+  const auto timer = Timer::start(loop, Milliseconds(0), [&] { fired = true; });
+  const Clock::time_point start = Clock::now();
+  CHECK(run_until([&] { return fired; }, Milliseconds(5'000)));
+  CHECK(Clock::now() - start < Milliseconds(4'000));
+}
+
 TEST_CASE_FIXTURE(LoopTest, "a timer fires once and its owner may drop it inside its callback") {
   int fired = 0;
   Owned<Timer> timer;
