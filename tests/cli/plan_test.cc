@@ -124,14 +124,17 @@ TEST_CASE_FIXTURE(PlanFixture, "the token reaches the plan, never a worker, a li
   for (const std::string& entry : environment_for(made, made.workers[0], {0, 1, ""}))
     CHECK(!has(entry, secret));
 
-  line.insert(line.begin(), {"--token-file", tree.file("token", "other\n")});
+  line.insert(line.begin(), {"--token-file", tree.file("token", "another-secret-of-it\n")});
   made = plan(line);
-  CHECK(made.rendezvous.token == "other");
+  CHECK(made.rendezvous.token == "another-secret-of-it");
   CHECK(has_line(made.warnings, "others can read the file"));
   line[1] = tree.file("empty", "\n");
   CHECK(has(error(line).message, "empty: the file is empty"));
   line[1] = tree.file("long", std::string(5000, 'a'));
   CHECK(has(error(line).message, "longer than 4096 bytes"));
+  line[1] = tree.file("short", "fifteen-bytes..\n");
+  CHECK(has(error(line).message, "15 bytes; fewer than 16 could be guessed"));
+  CHECK(!has(error(line).message, "fifteen"));
   line[1] = tree.path("missing");
   CHECK(has(error(line).message, "missing: No such file"));
 }

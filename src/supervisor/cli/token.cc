@@ -10,13 +10,26 @@
 
 #include "loop/unique_fd.h"
 #include "supervisor/cli/values.h"
+#include "supervisor/rendezvous/auth.h"
 
 namespace muster {
 namespace {
 
 constexpr int kUsage = 2;
 constexpr const char* kVariable = "MUSTER_TOKEN";
-constexpr size_t kMaxToken = 4096;
+
+// rendezvous/auth.h has the limits; the message never has the token.
+Result<void> check_length(const std::string& token, const std::string& where) {
+  if (token.size() > kMaxToken) {
+    return Error{0, where + ": longer than " + std::to_string(kMaxToken) + " bytes"};
+  }
+  if (token.size() < kMinToken) {
+    return Error{0, where + ": " + std::to_string(token.size()) + " bytes; fewer than " +
+                        std::to_string(kMinToken) +
+                        " could be guessed (openssl rand -hex 32 makes 64)"};
+  }
+  return {};
+}
 
 // A FIFO, as of `--token-file <(...)`, may come in pieces.
 Result<std::string> read_up_to(int fd, size_t limit, const std::string& path) {
@@ -39,9 +52,7 @@ Result<Token> read_file(const std::string& path) {
   if (!read) return read.error();
   Token token{std::string(trim(*read)), ""};
   if (token.text.empty()) return Error{0, path + ": the file is empty"};
-  if (token.text.size() > kMaxToken) {
-    return Error{0, path + ": longer than " + std::to_string(kMaxToken) + " bytes"};
-  }
+  if (Result<void> fine = check_length(token.text, path); !fine) return fine.error();
   struct stat info {};
   const bool known = ::fstat(fd.get(), &info) == 0;
   if (known && S_ISREG(info.st_mode) && (info.st_mode & (S_IRGRP | S_IROTH)) != 0) {
@@ -60,10 +71,9 @@ Result<Token> read_token(const Options& options, const Environment& environment)
     return token;
   }
   Token token{std::string(trim(lookup(environment, kVariable).value_or(""))), ""};
-  if (token.text.size() > kMaxToken) {
-    return Error{kUsage, std::string("muster: ") + kVariable + ": longer than " +
-                             std::to_string(kMaxToken) + " bytes\n"};
-  }
+  if (token.text.empty()) return token;
+  Result<void> fine = check_length(token.text, kVariable);
+  if (!fine) return Error{kUsage, "muster: " + fine.error().message + "\n"};
   return token;
 }
 
