@@ -43,6 +43,11 @@ class Discovery {
   // Whether another node may take the place of a lost coordinator (elections). Otherwise its loss
   // ends the job on every node.
   virtual bool can_replace_coordinator() const = 0;
+
+  // The job is over: gives up what was won in an election, so that the next job with the same run
+  // id need not wait for the lease to end. True: calls back from the loop, within a second; then
+  // drop this. False: there is nothing to give up, and nothing is called.
+  virtual bool resign(std::function<void()> /*on_resigned*/) { return false; }
 };
 
 }  // namespace muster
