@@ -2,23 +2,14 @@
 #include "loop/resolve.h"
 
 #include <doctest/doctest.h>
-#include <net/if.h>
-#include <sched.h>
-#include <sys/ioctl.h>
-#include <sys/mount.h>
-#include <sys/wait.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <cstdlib>
-#include <fstream>
 #include <optional>
 
 #include "loop/fd_watch.h"
 #include "loop/loop_test.h"
+#include "loop/own_machine.h"
 #include "loop/pool.h"
-#include "loop/unique_fd.h"
-#include "skip.h"
 
 namespace muster {
 
@@ -41,29 +32,11 @@ struct ResolveTest : LoopTest {
   }
 };
 
-// A network and a hosts and resolver configuration of its own, with a name server on loopback that
-// never answers. For a forked child; false if this machine does not allow it.
-bool enter_silent_network(UniqueFd& name_server) {
-  if (unshare(CLONE_NEWNET | CLONE_NEWNS) != 0) return false;
-  if (mount(nullptr, "/", nullptr, MS_REC | MS_PRIVATE, nullptr) != 0) return false;
-  char path[] = "/tmp/muster-test-resolv-XXXXXX";
-  UniqueFd file(mkstemp(path));
-  std::ofstream(path) << "nameserver 127.0.0.1\noptions timeout:30 attempts:1\n";
-  if (mount(path, "/etc/resolv.conf", nullptr, MS_BIND, nullptr) != 0) return false;
-  unlink(path);
-  name_server.reset(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  ifreq request{};
-  std::strcpy(request.ifr_name, "lo");
-  request.ifr_flags = IFF_UP;
-  if (ioctl(name_server.get(), SIOCSIFFLAGS, &request) != 0) return false;
+// Four tasks of others pass by eight look-ups that hang, at a name server that never answers.
+bool slow_names_beside_other_work(OwnMachine&) {
+  UniqueFd name_server(socket(AF_INET, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   auto at = SocketAddress::parse("127.0.0.1", 53);
-  return bind(name_server.get(), at->raw(), at->size()) == 0;
-}
-
-// 0 if four tasks of others pass by eight look-ups that hang; the rest says what went wrong.
-int slow_names_beside_other_work() {
-  UniqueFd name_server;
-  if (!enter_silent_network(name_server)) return 77;
+  NEED(bind(name_server.get(), at->raw(), at->size()) == 0);
   // Never destroyed: its destructor would wait for the name server.
   LoopTest& test = *new LoopTest;
   std::string asked;
@@ -72,17 +45,32 @@ int slow_names_beside_other_work() {
     ssize_t n = recv(name_server.get(), packet, sizeof packet, 0);
     if (n > 0) asked.append(packet, static_cast<size_t>(n));
   });
-  if (!watch) return 2;
+  NEED(watch.has_value());
   std::vector<Owned<Lookup>> lookups;
   for (int i = 0; i < 8; ++i)
     lookups.push_back(resolve(test.loop, "slow" + std::to_string(i) + ".test", [](auto) {}));
-  if (!test.run_until([&] { return asked.find("slow0") != std::string::npos; })) return 3;
+  NEED(test.run_until([&] { return asked.find("slow0") != std::string::npos; }));
   int finished = 0;
   for (int i = 0; i < 4; ++i)
     run_in_pool(
         test.loop, [] {}, [&] { ++finished; });
-  if (!test.run_until([&] { return finished == 4; }, Milliseconds(5'000))) return 4;
-  return asked.find("slow1") == std::string::npos ? 0 : 5;
+  NEED(test.run_until([&] { return finished == 4; }, Milliseconds(5'000)));
+  NEED(asked.find("slow1") == std::string::npos);
+  return true;
+}
+
+// The hosts of the answer, in order, or its error.
+std::string ask_for(const std::string& host) {
+  LoopTest test;
+  std::string hosts;
+  auto lookup = resolve(test.loop, host, [&](Result<std::vector<SocketAddress>> result) {
+    if (!result) hosts = result.error().message;
+    if (!result) return;
+    for (const SocketAddress& address : *result)
+      hosts += address.host() + " ";
+  });
+  test.run_until([&] { return !hosts.empty(); });
+  return hosts;
 }
 
 }  // namespace
@@ -148,20 +136,36 @@ TEST_CASE_FIXTURE(ResolveTest, "a dropped look-up is silent and the next one goe
 }
 
 TEST_CASE("look-ups of dead names leave the pool to others") {
-  const pid_t child = fork();
-  REQUIRE(child >= 0);
-  if (child == 0) {
-    alarm(30);
-    _exit(slow_names_beside_other_work());
-  }
-  int status = 0;
-  REQUIRE(waitpid(child, &status, 0) == child);
-  REQUIRE(WIFEXITED(status));
-  if (WEXITSTATUS(status) == 77) {
-    say_skipped("a network namespace of its own is not allowed here: slow name servers");
-    return;
-  }
-  CHECK(WEXITSTATUS(status) == 0);
+  OwnMachine::run(slow_names_beside_other_work);
+}
+
+TEST_CASE("every address of a name is told once") {
+  OwnMachine::run([](OwnMachine& machine) {
+    machine.set_hosts("10.0.0.9 twice\n10.0.0.9 twice\n::ffff:10.0.0.9 twice\n");
+    NEED(ask_for("twice") == "10.0.0.9 ");
+    machine.set_hosts("2001:db8::9 other\n10.0.0.9 other\n");
+    const std::string both = ask_for("other");
+    NEED(both == "10.0.0.9 2001:db8::9 " || both == "2001:db8::9 10.0.0.9 ");
+    return true;
+  });
+}
+
+TEST_CASE("without IPv6 its addresses are left out, unless there are no others") {
+  OwnMachine::run([](OwnMachine& machine) {
+    NEED(machine.disable_ipv6());
+    machine.set_hosts("::1 here\n127.0.0.1 here\n2001:db8::9 far\n10.0.0.9 far\n::1 six\n");
+    NEED(ask_for("here") == "127.0.0.1 ");
+    NEED(ask_for("far") == "10.0.0.9 ");
+    NEED(ask_for("six") == "::1 ");
+    return true;
+  });
+}
+
+TEST_CASE("a name server that is not there is said") {
+  OwnMachine::run([](OwnMachine&) {
+    NEED(ask_for("node-a") == "resolve node-a: no answer from the name server");
+    return true;
+  });
 }
 
 }  // namespace muster

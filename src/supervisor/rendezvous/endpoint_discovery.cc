@@ -67,10 +67,14 @@ void EndpointDiscovery::resolve_host() {
 void EndpointDiscovery::resolved(const Result<Addresses>& result) {
   if (!result) return try_again(result.error().message);
   const Addresses ours = local_addresses();
-  const bool leads_here = std::ranges::any_of(
-      *result, [&](const SocketAddress& address) { return is_local(address, ours); });
-  if (leads_here && !told_) return host_if_possible(*result);
-  found_there(*result);
+  // Those of this machine first, if there are any: then the host is here as well.
+  Addresses addresses = *result;
+  const auto others =
+      std::stable_partition(addresses.begin(), addresses.end(),
+                            [&](const SocketAddress& address) { return is_local(address, ours); });
+  const bool leads_here = others != addresses.begin();
+  if (leads_here && !told_) return host_if_possible(addresses);
+  found_there(addresses);
 }
 
 void EndpointDiscovery::try_again(const std::string& why) {
