@@ -41,21 +41,18 @@ std::string value_of(const std::map<std::string, std::string>& conf,
   return "";
 }
 
-// Where peers reach this machine, seen from its connection to etcd. If etcd is on this very
+// Where peers reach this machine: its address on the connection to etcd. If etcd is on this very
 // machine, that says nothing, so all addresses are given and loopback last.
 std::vector<std::string> own_addresses(const std::string& local_addr, const std::string& to_etcd) {
   if (SocketAddress::parse(local_addr, 0)) return {local_addr};
   auto seen = SocketAddress::parse(to_etcd, 0);
   if (seen && !seen->is_loopback()) return {to_etcd};
-  std::vector<std::string> v4, v6;
-  for (const SocketAddress& address : local_addresses()) {
-    if (address.is_loopback() || address.is_link_local()) continue;
-    (address.family() == AF_INET ? v4 : v6).push_back(address.host());
-  }
-  v4.insert(v4.end(), v6.begin(), v6.end());
-  if (v4.size() >= kMaxHolderAddresses) v4.resize(kMaxHolderAddresses - 1);
-  v4.push_back(seen ? to_etcd : "127.0.0.1");
-  return v4;
+  std::vector<std::string> addresses;
+  for (const SocketAddress& address : reachable_addresses())
+    if (!address.is_loopback() && addresses.size() + 1 < kMaxHolderAddresses)
+      addresses.push_back(address.host());
+  addresses.push_back(seen ? to_etcd : "127.0.0.1");
+  return addresses;
 }
 
 }  // namespace
