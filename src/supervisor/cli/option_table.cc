@@ -180,8 +180,10 @@ std::vector<OptionSpec> node_options() {
        .environment = true,
        .default_text = "1:1",
        .set = s::nnodes,
-       .help = "Nodes of the job. MIN:MAX makes it elastic: it runs with any number between, grows "
-               "when a node joins, and goes on with those left when one is lost."},
+       .help =
+           "Nodes of the job; in a step of Slurm's and under mpirun those that are there. MIN:MAX "
+           "makes it elastic: it runs with any number between, grows when a node joins, and "
+           "goes on with those left when one is lost."},
       {.name = "node-rank",
        .value_name = "N",
        .group = kRendezvous,
