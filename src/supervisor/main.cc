@@ -19,6 +19,7 @@
 #include "supervisor/cli/environment.h"
 #include "supervisor/cli/machine.h"
 #include "supervisor/cli/parse.h"
+#include "supervisor/cli/token.h"
 #include "supervisor/supervise.h"
 #include "supervisor/workers/guard.h"
 
@@ -52,6 +53,7 @@ int run(std::vector<std::string> command) {
     return print(early->out, early->code);
   }
   Result<LaunchPlan> plan = make_plan(std::get<Options>(parsed), this_machine(), environment);
+  hide_own_token();
   if (!plan) {
     std::fputs(plan.error().message.c_str(), stderr);
     write_launch_error(environment, plan.error().message);

@@ -102,6 +102,48 @@ class CommandLine(ConformanceTest):
         run = self.muster("--nproc-per-node", "auto", self.words())
         self.assertRegex(run.err, "(?i)cpu")
 
+    def test_the_token_is_for_muster_alone(self):
+        token = "the-token-of-this-job"
+        env = {"MUSTER_TOKEN": token}
+        logs = self.path("logs")
+        # What a worker gets, and what it can look up of its parent and that one's parent.
+        look = """
+            env >"$T/env.$RANK"
+            front=$(awk '{ print $4 }' /proc/$PPID/stat)
+            for pid in $PPID $front; do
+              tr '\\0' '\\n' </proc/$pid/cmdline
+              tr '\\0' '\\n' </proc/$pid/environ
+            done >"$T/args.0"
+        """
+        script = self.script(look)
+        words = ("--log-dir", logs, "--event-log-handler", "console", "--no-python", script)
+        run = self.muster(*words, env=env)
+        self.assert_code(run, 0)
+        self.assertNotIn("MUSTER_TOKEN", self.env_of())
+        several = ("--nnodes", "2", "--master-addr", "node-b")
+        shown = self.muster("--dry-run", *several, *words, env=env)
+        self.assertIn("with a token", shown.out)
+        self.assertEqual(self.file("args.0").count("\nMUSTER_TOKEN=---"), 2)
+        texts = [run.out, run.err, shown.out, shown.err, self.file("args.0"), self.file("env.0")]
+        for folder, _, names in os.walk(logs):
+            texts += [self.file(os.path.join(folder, name)) for name in names]
+        self.assertGreater(len(texts), 8)
+        self.assertEqual([text for text in texts if token in text], [])
+
+    def test_several_nodes_are_checked_before_anything_starts(self):
+        for words, says in (
+            (("--nnodes", "2", "--rdzv-backend", "c10d"), "--rdzv-endpoint"),
+            (("--nnodes", "2", "--node-rank", "2"), "--node-rank 2"),
+            (("--nnodes", "2", "--rdzv-endpoint", "a:0"), "port 0"),
+            (("--nnodes", "2", "--rdzv-endpoint", "fe80::1%eth0:1"), "brackets"),
+            (("--nnodes", "2", "--master-addr", "10.0.0.300"), "10.0.0.300"),
+            (("--nnodes", "2", "--rdzv-id", ""), "run id"),
+            (("--nnodes", "2", "--token-file", self.path("none")), "none"),
+            (("--standalone", "--nnodes", "3"), "--standalone"),
+        ):
+            with self.subTest(words=words):
+                self.refused(*words, "--no-python", self.words(), says=says)
+
     def test_the_binary_is_one_file(self):
         if "/release/" not in harness.MUSTER:
             return  # the others need the sanitizers' libraries

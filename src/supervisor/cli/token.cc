@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 
@@ -79,6 +80,15 @@ Result<Token> read_token(const Options& options, const Environment& environment)
 
 void remove_token(Environment& environment) {
   remove_variable(environment, kVariable);
+}
+
+void hide_own_token() {
+  const std::string_view name = kVariable;
+  for (char** line = environ; line != nullptr && *line != nullptr; ++line) {
+    std::string_view text = *line;
+    if (!text.starts_with(name) || text.substr(name.size(), 1) != "=") continue;
+    std::fill(*line + name.size() + 1, *line + text.size(), '-');
+  }
 }
 
 }  // namespace muster

@@ -22,4 +22,8 @@ Result<Token> read_token(const Options& options, const Environment& environment)
 // The variable is for muster alone: workers and what they start must not inherit it.
 void remove_token(Environment& environment);
 
+// Overwrites it in this process's own environment, which /proc shows to everything that runs as the
+// same user, workers included.
+void hide_own_token();
+
 }  // namespace muster
