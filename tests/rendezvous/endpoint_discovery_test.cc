@@ -6,6 +6,8 @@
 #include "loop/interfaces.h"
 #include "loop/unique_fd.h"
 #include "rendezvous/discovery_fixture.h"
+#include "store/test_peer.h"
+#include "store/wire.h"
 
 namespace muster {
 
@@ -212,6 +214,21 @@ TEST_CASE_FIXTURE(EndpointTest, "a dropped discovery is silent") {
   auto timer = Timer::start(loop, Milliseconds(50), [&] { later = true; });
   REQUIRE(run_until([&] { return later && !loop.has_requests(); }));
   CHECK(finder.found.empty());
+}
+
+TEST_CASE_FIXTURE(EndpointTest, "an agent that comes before the store has an owner is not lost") {
+  at("127.0.0.1", free_port());
+  REQUIRE(find());
+  REQUIRE(finder.hosts());
+  TestPeer agent(loop, plan.endpoint_port);
+  agent.send(std::string(kControlPreamble));
+  bool later = false;
+  auto timer = Timer::start(loop, Milliseconds(50), [&] { later = true; });
+  REQUIRE(run_until([&] { return later; }));
+  bool handed = false;
+  finder.found[0].store->set_on_stranger(
+      [&](UniqueFd, const std::string&, const SocketAddress&) { handed = true; });
+  CHECK(run_until([&] { return handed; }));
 }
 
 TEST_CASE_FIXTURE(EndpointTest, "it may be dropped in its own callbacks") {

@@ -122,6 +122,7 @@ void EndpointDiscovery::host_if_possible(const Addresses& addresses) {
 }
 
 void EndpointDiscovery::found_here(std::unique_ptr<StoreServer> store) {
+  store->hold_strangers();  // for whoever takes the store
   Found found;
   found.port = store->port();
   found.store = std::move(store);
