@@ -58,7 +58,7 @@ TEST_CASE("a node that still ends old workers is here, but not counted") {
   CHECK(awaited.have == 1);
   CHECK(awaited.left_ms == 5000);
   CHECK(awaited.text ==
-        "1 of 2 nodes: have a (8); 1 more still ends its old workers; waiting for 1 more, 00:05 "
+        "1 of 2 nodes: have a (8); 1 node still ends its old workers; waiting for 1 more, 00:05 "
         "left");
 }
 

@@ -223,13 +223,40 @@ TEST_CASE("a node that was given up is not assigned before its old workers are g
   round.settle_stopped("c");
   CHECK(round.ids<action::Tell>() == "hc");
   CHECK(round.all<action::Assign>().empty());
-  CHECK(round.contains(round.said(), "1 more still ends its old workers"));
+  CHECK(round.contains(round.said(), "1 node still ends its old workers"));
   NodeOutcome outcome;
   outcome.attempt = 0;
   round.settle("b", outcome);
   CHECK(round.ids<action::Tell>() == "b");
   CHECK(round.ids<action::Assign>() == "hbc");
   CHECK_MESSAGE(round.assignment_of("b").node == 1, "its place was still free");
+}
+
+TEST_CASE("no attempt begins while a node that is here still ends its old workers") {
+  Round round(1, 2);
+  for (const char* id : {"h", "b", "s"})
+    round.join(id);
+  round.lose("b", Lost::kSilent);
+  round.join_with_workers("b", 0);
+  round.now += 1s;
+  round.settle_stopped("h");
+  CHECK(round.all<action::Assign>().empty());
+  CHECK(round.contains(round.recorded<event::NodesAwaited>().at(0).text,
+                       "2 of 1:2 nodes: have node-h (2), node-s (2); 1 node still ends its old "
+                       "workers; starting when they have ended"));
+  CHECK_MESSAGE(round.coordinator().wake_at() > round.now, "only the countdown is due");
+  round.pass(1min);
+  CHECK(round.all<action::Assign>().empty());
+  SUBCASE("they end") {
+    NodeOutcome outcome;
+    outcome.attempt = 0;
+    round.settle("b", outcome);
+    CHECK_MESSAGE(round.ids<action::Assign>() == "hb", "it kept its place");
+  }
+  SUBCASE("the node is lost again") {
+    round.lose("b");
+    CHECK(round.ids<action::Assign>() == "hs");
+  }
 }
 
 TEST_CASE("a place is gone when another has taken it") {

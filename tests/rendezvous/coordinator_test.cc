@@ -32,6 +32,11 @@ TEST_CASE("one node alone starts at once, without a word about nodes") {
   CHECK_FALSE(round.coordinator().wake_at());
 }
 
+TEST_CASE("one node that has not joined yet keeps nobody busy") {
+  Round round(1, 1);
+  CHECK(round.coordinator().wake_at() == round.now + 10min);
+}
+
 TEST_CASE("one node that succeeds ends with 0 and closes after its goodbye") {
   Round round(1, 1);
   round.join("h");

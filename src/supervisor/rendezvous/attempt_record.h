@@ -61,6 +61,7 @@ class AttemptRecord {
   Findings findings() const;
 
  private:
+  friend struct CoordinatorFingerprint;  // of the test that explores all states
   struct Part {
     Member facts;
     bool open = true;

@@ -23,8 +23,8 @@ int64_t seconds_up(milliseconds left) {
 std::string clearing_text(const Roster& roster) {
   const size_t count = roster.count(Part::kClearing);
   if (count == 0) return "";
-  return count == 1 ? "; 1 more still ends its old workers"
-                    : "; " + std::to_string(count) + " more still end their old workers";
+  return count == 1 ? "; 1 node still ends its old workers"
+                    : "; " + std::to_string(count) + " nodes still end their old workers";
 }
 
 }  // namespace
@@ -74,6 +74,8 @@ event::NodesAwaited awaited_now(const Roster& roster, const JobTerms& terms, mil
   if (awaited.have < terms.min_nodes) {
     awaited.text += "waiting for " + std::to_string(terms.min_nodes - awaited.have) + " more, " +
                     countdown_text(left) + " left";
+  } else if (roster.count(Part::kClearing) > 0) {
+    awaited.text += "starting when they have ended";
   } else {
     const int more = terms.max_nodes - awaited.have;
     awaited.text += "starting in " + std::to_string(seconds_up(left)) + " s unless " +

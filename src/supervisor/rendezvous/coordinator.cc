@@ -217,8 +217,9 @@ std::optional<Coordinator::Time> Coordinator::Impl::wake_at() const {
   std::optional<Time> at;
   auto also = [&at](Time time) { at = at ? std::min(*at, time) : time; };
   if (phase == Phase::kForming) {
-    also(call_until ? *call_until : join_deadline);
-    also(pace.wake_at());
+    if (!call_until) also(join_deadline);
+    if (call_until && !old_workers()) also(*call_until);
+    if (terms().max_nodes > 1) also(pace.wake_at());
   } else if (phase == Phase::kRunning) {
     if (wants_to_grow()) also(started + settings.grow_every);
     if (has_finished_guests()) also(*first_complete + settings.exit_barrier);
@@ -228,6 +229,8 @@ std::optional<Coordinator::Time> Coordinator::Impl::wake_at() const {
 
 Coordinator::Coordinator(CoordinatorSettings settings, Time now)
     : impl_(std::make_unique<Impl>(std::move(settings), now)) {}
+
+Coordinator::Coordinator(const Coordinator& other) : impl_(std::make_unique<Impl>(*other.impl_)) {}
 
 Coordinator::~Coordinator() = default;
 

@@ -98,6 +98,8 @@ class Coordinator {
   enum class Lost { kClosed, kSilent, kLeft };
 
   Coordinator(CoordinatorSettings settings, Time now);
+  // It is a value: a copy goes its own way from here.
+  Coordinator(const Coordinator& other);
   ~Coordinator();
 
   // `seen_address` is the address its connection comes from, `our_address` the one of ours that it
@@ -121,6 +123,7 @@ class Coordinator {
   int attempt() const;  // -1 before the first
 
  private:
+  friend struct CoordinatorFingerprint;  // of the test that explores all states
   struct Impl;
   std::unique_ptr<Impl> impl_;
 };

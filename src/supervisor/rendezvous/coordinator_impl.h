@@ -54,6 +54,9 @@ struct Coordinator::Impl {
   size_t min() const { return static_cast<size_t>(terms().min_nodes); }
   size_t max() const { return static_cast<size_t>(terms().max_nodes); }
   size_t ready() const { return roster.count(Part::kWaiting); }
+  // While workers of an older attempt are left on a node that is here, no attempt begins: the two
+  // would work on the same files. It does not last; agents end their workers within a bound.
+  bool old_workers() const { return roster.count(Part::kClearing) > 0; }
   std::string host_name();
   void say(std::string line) { actions.push_back(action::Say{std::move(line)}); }
   void record(EventBody event) { actions.push_back(action::Record{std::move(event)}); }

@@ -55,11 +55,12 @@ void Coordinator::Impl::begin_forming(Time now, size_t enough_nodes) {
 }
 
 void Coordinator::Impl::advance_forming(Time now) {
-  if (ready() >= std::min(enough, max())) return start_attempt(now);
+  const bool all_here = ready() >= std::min(enough, max());
+  if (all_here && !old_workers()) return start_attempt(now);
   if (ready() >= min()) {
-    if (!call_until) call_until = now + settings.last_call;
-    if (now >= *call_until) return start_attempt(now);
-    announce_last_call();
+    if (!call_until) call_until = all_here ? now : now + settings.last_call;
+    if (now >= *call_until && !old_workers()) return start_attempt(now);
+    if (now < *call_until) announce_last_call();
   } else {
     // Fewer again: they get the whole time to become enough.
     if (call_until) join_deadline = now + settings.join_timeout;
