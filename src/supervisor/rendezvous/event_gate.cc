@@ -26,7 +26,8 @@ bool EventGate::may_pass(EventBody& body) const {
       [&](auto& event) {
         using T = std::decay_t<decltype(event)>;
         if constexpr (std::is_same_v<T, event::Trouble>) {
-          event.message = host_ + ": " + event.message;
+          if (!event.message.starts_with(host_ + ": "))
+            event.message = host_ + ": " + event.message;
           return true;
         } else if constexpr (std::is_same_v<T, event::WorkerSpawned> ||
                              std::is_same_v<T, event::SpawnFailed> ||
