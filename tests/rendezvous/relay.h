@@ -28,6 +28,12 @@ class Relay {
   // Closes every connection; new ones are taken.
   void cut() { pipes_.clear(); }
 
+  // The same for the agents' sides alone: the coordinator hears of nothing.
+  void cut_agents() {
+    for (auto& [id, pipe] : pipes_)
+      pipe->client.reset();
+  }
+
   // Nothing passes any more, nothing is closed; new connections stay without an answer.
   void freeze() { frozen_ = true; }
   void thaw() {

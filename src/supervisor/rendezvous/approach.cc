@@ -109,7 +109,7 @@ void Approach::challenged(const message::Challenge& challenge) {
                                           " of the control protocol, this muster version " +
                                           std::to_string(kControlVersion));
   }
-  if (!is_nonce(challenge.nonce)) {
+  if (!token.empty() && !is_nonce(challenge.nonce)) {
     return failed(Obstacle::kStrange, "wrong protocol: its challenge is none");
   }
   if (!is_proof(challenge.proof, token, Prover::kHost, exchange)) {

@@ -70,7 +70,9 @@ void RemoteLink::on_message(HostMessage message) {
         if constexpr (std::is_same_v<T, message::HeartbeatEcho>) {
           echoed(m);
         } else if constexpr (std::is_same_v<T, Assignment>) {
-          introduction_.facts.attempt = m.attempt;
+          NodeFacts& facts = introduction_.facts;
+          facts.attempt = facts.last_attempt = m.attempt;
+          facts.last_restart_count = std::max(facts.last_restart_count, m.restart_count);
           counted_ = true;
           failed_.reset();
           settled_.reset();

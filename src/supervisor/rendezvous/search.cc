@@ -2,8 +2,9 @@
 #include "supervisor/rendezvous/search.h"
 
 #include <algorithm>
-#include <cstdio>
 #include <utility>
+
+#include "supervisor/rendezvous/awaited.h"
 
 namespace muster {
 
@@ -24,18 +25,6 @@ Milliseconds until(Clock::time_point time) {
 std::string host_and_port(const std::string& host, int port) {
   const bool bare_v6 = host.find(':') != std::string::npos && !host.starts_with('[');
   return (bare_v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
-}
-
-std::string countdown_text(Milliseconds left) {
-  const auto seconds = static_cast<int>((std::max<int64_t>(0, left.count()) + 999) / 1000);
-  char text[40];
-  if (seconds < 3600) {
-    std::snprintf(text, sizeof text, "%02d:%02d", seconds / 60, seconds % 60);
-  } else {
-    std::snprintf(text, sizeof text, "%d:%02d:%02d", seconds / 3600, seconds / 60 % 60,
-                  seconds % 60);
-  }
-  return text;
 }
 
 Search::Search(Loop& loop, Discovery& discovery, Settings settings,
@@ -79,6 +68,9 @@ void Search::found(Discovery::Found found) {
       loop_, Approach::Target{std::move(found.addresses), found.port}, introduction_,
       settings_.patience,
       Approach::Callbacks{[this](Approach::Joined joined) {
+                            if (said_anything_) {
+                              callbacks_.on_say("the coordinator at " + where_ + " is there");
+                            }
                             auto on_joined = std::move(callbacks_.on_joined);
                             on_joined(std::move(joined), std::string(where_));
                           },
@@ -101,6 +93,7 @@ void Search::on_obstacle(const Approach::Failure& failure) {
 }
 
 void Search::say() {
+  said_anything_ = true;
   said_ = trouble_;
   callbacks_.on_say("waiting for the coordinator at " + where_ +
                     (trouble_.empty() ? "" : ": " + trouble_) + "; " +

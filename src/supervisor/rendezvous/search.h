@@ -58,12 +58,10 @@ class Search {
   std::string where_;
   std::string trouble_;  // what stands in the way
   std::string said_;     // the trouble that was said last
+  bool said_anything_ = false;
 };
 
 // "node-a:29400", "[::1]:29400".
 std::string host_and_port(const std::string& host, int port);
-
-// What is left of a time, rounded up: "09:41", "1:00:00".
-std::string countdown_text(Milliseconds left);
 
 }  // namespace muster

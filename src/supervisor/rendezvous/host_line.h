@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "loop/timer.h"
+#include "supervisor/cli/plan.h"
+#include "supervisor/rendezvous/coordinator_host.h"
+#include "supervisor/rendezvous/coordinator_line.h"
+#include "supervisor/rendezvous/discovery.h"
+
+namespace muster {
+
+// The line to the coordinator in this process, which it owns.
+class HostLine final : public CoordinatorLine {
+ public:
+  // `found.store` is null only for one node alone whose workers host their own store.
+  HostLine(Loop& loop, const LaunchPlan& plan, const NodeFacts& facts, Discovery::Found found,
+           Callbacks callbacks, std::function<void(EventBody)> on_record);
+
+  void failed(const FailureNotice& notice) override;
+  void settled(const NodeOutcome& outcome) override;
+  // Everybody who watches the job reads this node's own record.
+  void report(const Event&) override {}
+  bool request_stop(const event::SignalReceived& signal, bool kill) override;
+  // The job cannot go on without the node that hosts it: it is stopped on all.
+  void leave() override;
+  void close(std::function<void()> on_closed) override;
+
+  StoreServer* store() const { return host_.store(); }
+
+ private:
+  // By reference, so that the store still tells its port while the settings are made.
+  HostLine(Loop& loop, CoordinatorHost::Settings settings, std::unique_ptr<StoreServer>&& store,
+           const NodeFacts& facts, Callbacks callbacks, std::function<void(EventBody)> on_record);
+  CoordinatorHost::LocalAgent local_agent();
+  CoordinatorHost::Callbacks host_callbacks(std::function<void(EventBody)> on_record);
+
+  Loop& loop_;
+  Callbacks callbacks_;
+  bool ended_ = false;   // JobEnd has come
+  bool silent_ = false;  // left or closing: nothing is called back any more
+  std::function<void()> on_closed_;
+  Owned<Timer> closing_;
+  CoordinatorHost host_;  // last, so that it goes first: it calls the rest
+};
+
+}  // namespace muster
