@@ -47,7 +47,7 @@ class Discovery {
   // The job is over: gives up what was won in an election, so that the next job with the same run
   // id need not wait for the lease to end. True: calls back from the loop, within a second; then
   // drop this. False: there is nothing to give up, and nothing is called.
-  virtual bool resign(std::function<void()> /*on_resigned*/) { return false; }
+  virtual bool resign(const std::function<void()>& /*on_resigned*/) { return false; }
 };
 
 }  // namespace muster

@@ -114,7 +114,7 @@ Result<bool> v2_done(const HttpResponse& answer) {
     if (!at(parse(answer.body), "node").is_object()) return not_etcd();
     return true;
   }
-  const auto code = number(at(parse(answer.body), "errorCode"));
+  const int64_t code = number(at(parse(answer.body), "errorCode")).value_or(0);
   if (code == kKeyNotFound || code == kCompareFailed || code == kKeyExists) return false;
   return v2_refusal(answer);
 }

@@ -121,7 +121,7 @@ struct EtcdDiscovery::Impl {
     state = State::kLooking;
     timer.reset();
     office->unwatch();
-    office->look([this](Result<OfficeView> view) {
+    office->look([this](const Result<OfficeView>& view) {
       if (!view) return on_trouble(view.error());
       on_view(*view);
     });
@@ -174,7 +174,7 @@ struct EtcdDiscovery::Impl {
     store.reset();
     after(view.value == offered ? kTryHolderAgain : kLookAgain, &Impl::look_and_try);
     const Clock::time_point began = Clock::now();
-    office->watch(view, [this, began](Result<void> changed) {
+    office->watch(view, [this, began](const Result<void>& changed) {
       office->unwatch();
       if (!changed) return on_trouble(changed.error());
       // A watch that ends at once, again and again, must not make us spin.
@@ -190,7 +190,7 @@ struct EtcdDiscovery::Impl {
 
   // What an earlier campaign of this very node left behind.
   void clear(const std::string& value) {
-    office->give_up(value, request_deadline(), [this](Result<bool> gone) {
+    office->give_up(value, request_deadline(), [this](const Result<bool>& gone) {
       if (!gone) return on_trouble(gone.error());
       look();
     });
@@ -212,7 +212,7 @@ struct EtcdDiscovery::Impl {
     self.term = ++term;
     addresses = self.addresses;
     own_value = holder_text(self);
-    office->take(own_value, lease, [this](Result<bool> taken) {
+    office->take(own_value, lease, [this](const Result<bool>& taken) {
       if (!taken) return on_trouble(taken.error());
       if (!*taken) return look();
       begin_to_hold();
@@ -222,7 +222,7 @@ struct EtcdDiscovery::Impl {
   // The answer to our campaign was lost, so it may have been won.
   void hold_if_ours() {
     if (!store) return clear(own_value);
-    office->renew(request_deadline(), [this](Result<bool> ours) {
+    office->renew(request_deadline(), [this](const Result<bool>& ours) {
       if (!ours) return on_trouble(ours.error());
       if (!*ours) return clear(own_value);
       begin_to_hold();
@@ -256,10 +256,10 @@ struct EtcdDiscovery::Impl {
   }
 
   void renew() {
-    office->renew(lease / 3, [this](Result<bool> renewed) { on_renewed(std::move(renewed)); });
+    office->renew(lease / 3, [this](const Result<bool>& renewed) { on_renewed(renewed); });
   }
 
-  void on_renewed(Result<bool> renewed) {
+  void on_renewed(const Result<bool>& renewed) {
     if (renewed && !*renewed)
       return depose("the office in etcd (" + key + ") is not ours any more");
     if (time_left() <= Milliseconds(0)) return watch_deposition();
@@ -284,11 +284,12 @@ struct EtcdDiscovery::Impl {
     look();
   }
 
-  bool resign(std::function<void()> on_resigned) {
+  bool resign(const std::function<void()>& on_resigned) {
     if (state != State::kHolding) return false;
     rest();
     state = State::kResigning;
-    office->give_up(own_value, kResignWithin, [on_resigned](Result<bool>) { on_resigned(); });
+    office->give_up(own_value, kResignWithin,
+                    [on_resigned](const Result<bool>&) { on_resigned(); });
     return true;
   }
 
@@ -365,8 +366,8 @@ void EtcdDiscovery::find() {
   impl_->find();
 }
 
-bool EtcdDiscovery::resign(std::function<void()> on_resigned) {
-  return impl_->resign(std::move(on_resigned));
+bool EtcdDiscovery::resign(const std::function<void()>& on_resigned) {
+  return impl_->resign(on_resigned);
 }
 
 }  // namespace muster

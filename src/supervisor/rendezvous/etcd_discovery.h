@@ -39,7 +39,7 @@ class EtcdDiscovery final : public Discovery {
 
   void find() override;
   bool can_replace_coordinator() const override { return true; }
-  bool resign(std::function<void()> on_resigned) override;
+  bool resign(const std::function<void()>& on_resigned) override;
 
   // How long the office stays ours without news from us.
   static Milliseconds lease_for(Milliseconds keep_alive_time);

@@ -29,27 +29,28 @@ class EtcdV2 final : public EtcdOffice {
 
   void look(OnView on_view) override {
     // Answered by a majority: a member that was cut off would show an office that is long vacant.
-    ask("GET", path_ + "?quorum=true", "", deadline_, [on_view](Result<HttpResponse> answer) {
-      on_view(answer ? v2_view(*answer) : answer.error());
-    });
+    ask("GET", path_ + "?quorum=true", "", deadline_,
+        [on_view](const Result<HttpResponse>& answer) {
+          on_view(answer ? v2_view(*answer) : answer.error());
+        });
   }
 
   void take(const std::string& value, Milliseconds lease, OnAnswer on_answer) override {
     value_ = value;
     lease_ = std::chrono::ceil<std::chrono::seconds>(lease);
-    begin("prevExist=false&value=" + percent_encode(value), deadline_, std::move(on_answer));
+    begin("prevExist=false&value=" + percent_encode(value), deadline_, on_answer);
   }
 
   void renew(Milliseconds deadline, OnAnswer on_answer) override {
     // Without `refresh` every watcher would be told.
-    begin("refresh=true&prevValue=" + percent_encode(value_), deadline, std::move(on_answer));
+    begin("refresh=true&prevValue=" + percent_encode(value_), deadline, on_answer);
   }
 
   Clock::time_point valid_until() const override { return valid_until_; }
 
   void give_up(const std::string& value, Milliseconds deadline, OnAnswer on_answer) override {
     ask("DELETE", path_ + "?prevValue=" + percent_encode(value), "", deadline,
-        [on_answer](Result<HttpResponse> answer) {
+        [on_answer](const Result<HttpResponse>& answer) {
           on_answer(answer ? v2_done(*answer) : answer.error());
         });
   }
@@ -58,7 +59,7 @@ class EtcdV2 final : public EtcdOffice {
     HttpRequest request;
     request.target = path_ + "?wait=true&waitIndex=" + std::to_string(view.index + 1);
     request.deadline = kWatchDeadline;
-    watch_ = client_->send(std::move(request), [on_change](Result<HttpResponse> answer) {
+    watch_ = client_->send(std::move(request), [on_change](const Result<HttpResponse>& answer) {
       // Whatever it says, even that its history does not go back that far: time to look.
       on_change(answer ? Result<void>() : answer.error());
     });
@@ -74,10 +75,10 @@ class EtcdV2 final : public EtcdOffice {
   std::string local_address() const override { return call_ ? call_->local_address() : ""; }
 
  private:
-  void begin(const std::string& form, Milliseconds deadline, OnAnswer on_answer) {
+  void begin(const std::string& form, Milliseconds deadline, const OnAnswer& on_answer) {
     const Clock::time_point before = Clock::now();
     ask("PUT", path_, form + "&ttl=" + std::to_string(lease_.count()), deadline,
-        [this, before, on_answer](Result<HttpResponse> answer) {
+        [this, before, on_answer](const Result<HttpResponse>& answer) {
           Result<bool> done = answer ? v2_done(*answer) : answer.error();
           if (done && *done) valid_until_ = before + lease_;
           on_answer(std::move(done));
@@ -109,8 +110,8 @@ class EtcdV2 final : public EtcdOffice {
 
 }  // namespace
 
-std::unique_ptr<EtcdOffice> etcd_v2_office(std::unique_ptr<HttpClient> client, std::string key,
-                                           Milliseconds deadline) {
+std::unique_ptr<EtcdOffice> etcd_v2_office(std::unique_ptr<HttpClient> client,
+                                           const std::string& key, Milliseconds deadline) {
   return std::make_unique<EtcdV2>(std::move(client), key, deadline);
 }
 

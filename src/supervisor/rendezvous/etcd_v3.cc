@@ -27,7 +27,7 @@ class EtcdV3 final : public EtcdOffice {
       : client_(std::move(client)), key_(base64_encode(key)), deadline_(deadline) {}
 
   void look(OnView on_view) override {
-    range(deadline_, [on_view](Result<V3View> view) {
+    range(deadline_, [on_view](const Result<V3View>& view) {
       if (!view) return on_view(view.error());
       on_view(OfficeView{view->entry ? view->entry->value : "", view->revision});
     });
@@ -38,7 +38,7 @@ class EtcdV3 final : public EtcdOffice {
     const Clock::time_point before = Clock::now();
     lease_id_ = 0;
     ask("/v3/lease/grant", {{"TTL", std::to_string(seconds.count())}}, deadline_,
-        [this, value, before, on_answer](Result<HttpResponse> answer) {
+        [this, value, before, on_answer](const Result<HttpResponse>& answer) {
           Result<V3Lease> granted = answer ? v3_lease(*answer) : answer.error();
           if (!granted) return on_answer(granted.error());
           lease_id_ = granted->id;
@@ -49,7 +49,7 @@ class EtcdV3 final : public EtcdOffice {
   void renew(Milliseconds deadline, OnAnswer on_answer) override {
     const Clock::time_point before = Clock::now();
     ask("/v3/lease/keepalive", {{"ID", std::to_string(lease_id_)}}, deadline,
-        [this, deadline, before, on_answer](Result<HttpResponse> answer) {
+        [this, deadline, before, on_answer](const Result<HttpResponse>& answer) {
           Result<V3Lease> kept = answer ? v3_kept_lease(*answer) : answer.error();
           if (!kept) return on_answer(kept.error());
           if (kept->seconds <= 0) return on_answer(false);
@@ -65,7 +65,7 @@ class EtcdV3 final : public EtcdOffice {
     same["value"] = base64_encode(value);
     Json remove = {{"request_delete_range", {{"key", key_}}}};
     ask("/v3/kv/txn", transaction(same, remove), deadline,
-        [on_answer](Result<HttpResponse> answer) {
+        [on_answer](const Result<HttpResponse>& answer) {
           on_answer(answer ? v3_done(*answer) : answer.error());
         });
   }
@@ -85,7 +85,7 @@ class EtcdV3 final : public EtcdOffice {
           if (status != 200) return;  // the end says it
           if (auto news = read_watch(piece)) on_change(std::move(*news));
         },
-        [on_change](Result<HttpResponse> answer) {
+        [on_change](const Result<HttpResponse>& answer) {
           on_change(answer ? Result<void>() : answer.error());
         });
   }
@@ -116,21 +116,21 @@ class EtcdV3 final : public EtcdOffice {
     return Error{EPROTO, "the answer is not etcd's"};
   }
 
-  void create(const std::string& value, Clock::time_point valid_until, OnAnswer on_answer) {
+  void create(const std::string& value, Clock::time_point valid_until, const OnAnswer& on_answer) {
     Json absent = {{"key", key_}, {"target", "CREATE"}, {"result", "EQUAL"}};
     absent["create_revision"] = "0";
     Json put = {{"key", key_}, {"value", base64_encode(value)}};
     put["lease"] = std::to_string(lease_id_);
     ask("/v3/kv/txn", transaction(absent, {{"request_put", put}}), deadline_,
-        [this, valid_until, on_answer](Result<HttpResponse> answer) {
+        [this, valid_until, on_answer](const Result<HttpResponse>& answer) {
           Result<bool> done = answer ? v3_done(*answer) : answer.error();
           if (done && *done) valid_until_ = valid_until;
           on_answer(std::move(done));
         });
   }
 
-  void confirm(Milliseconds deadline, Clock::time_point valid_until, OnAnswer on_answer) {
-    range(deadline, [this, valid_until, on_answer](Result<V3View> view) {
+  void confirm(Milliseconds deadline, Clock::time_point valid_until, const OnAnswer& on_answer) {
+    range(deadline, [this, valid_until, on_answer](const Result<V3View>& view) {
       if (!view) return on_answer(view.error());
       const bool ours = view->entry && view->entry->lease == lease_id_;
       if (ours) valid_until_ = valid_until;
@@ -138,8 +138,8 @@ class EtcdV3 final : public EtcdOffice {
     });
   }
 
-  void range(Milliseconds deadline, std::function<void(Result<V3View>)> on_view) {
-    ask("/v3/kv/range", {{"key", key_}}, deadline, [on_view](Result<HttpResponse> answer) {
+  void range(Milliseconds deadline, const std::function<void(Result<V3View>)>& on_view) {
+    ask("/v3/kv/range", {{"key", key_}}, deadline, [on_view](const Result<HttpResponse>& answer) {
       on_view(answer ? v3_view(*answer) : answer.error());
     });
   }
@@ -167,8 +167,8 @@ class EtcdV3 final : public EtcdOffice {
 
 }  // namespace
 
-std::unique_ptr<EtcdOffice> etcd_v3_office(std::unique_ptr<HttpClient> client, std::string key,
-                                           Milliseconds deadline) {
+std::unique_ptr<EtcdOffice> etcd_v3_office(std::unique_ptr<HttpClient> client,
+                                           const std::string& key, Milliseconds deadline) {
   return std::make_unique<EtcdV3>(std::move(client), key, deadline);
 }
 

@@ -10,7 +10,7 @@ namespace muster {
 
 // The office as a key bound to a lease in etcd's v3 API, spoken as JSON over its gateway.
 // `deadline` is for one request.
-std::unique_ptr<EtcdOffice> etcd_v3_office(std::unique_ptr<HttpClient> client, std::string key,
-                                           Milliseconds deadline);
+std::unique_ptr<EtcdOffice> etcd_v3_office(std::unique_ptr<HttpClient> client,
+                                           const std::string& key, Milliseconds deadline);
 
 }  // namespace muster
