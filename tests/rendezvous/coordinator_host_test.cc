@@ -446,7 +446,7 @@ TEST_CASE_FIXTURE(HostTest, "--store-allow: joined nodes and this machine reach 
   host->join(facts_of("a"));
   TestAgent agent = connect();
   NodeFacts facts = facts_of("b");
-  facts.address = "192.0.2.7";
+  facts.address = "::ffff:192.0.2.7";
   agent.join(facts, kRun);
   CHECK(host->allows(other));
   agent.leave();

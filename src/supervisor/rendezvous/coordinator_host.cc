@@ -56,7 +56,9 @@ struct CoordinatorHost::Impl {
   LocalAgent local;
   Callbacks callbacks;
   Coordinator coordinator;
-  std::vector<Action> own;  // what stays here, in its order
+  std::vector<Action> own;    // what stays here, in its order
+  std::string verdict_frame;  // while it is told
+  int verdict_attempt = -1;
   bool posted = false;
   Owned<Timer> wake;
   Clock::time_point wake_at{};
@@ -75,6 +77,7 @@ bool CoordinatorHost::Impl::stays(const Action& action) const {
 // (records, lines, the agent in this process) is told from the loop and in its order; so whatever
 // others answer is recorded after it.
 void CoordinatorHost::Impl::changed() {
+  verdict_frame.clear();
   for (Action& action : coordinator.take_actions()) {
     if (stays(action)) {
       own.push_back(std::move(action));
@@ -130,7 +133,11 @@ void CoordinatorHost::Impl::perform(const Action& action) {
   } else if (auto* stop = std::get_if<action::Stop>(&action)) {
     agents.send(stop->id, stop->order);
   } else if (auto* tell = std::get_if<action::Tell>(&action)) {
-    agents.send(tell->id, tell->verdict);
+    // The same for thousands, and long: made once for all that are told together.
+    if (verdict_frame.empty() || verdict_attempt != tell->verdict.attempt)
+      verdict_frame = encode(HostMessage(tell->verdict));
+    verdict_attempt = tell->verdict.attempt;
+    agents.send_frame(tell->id, verdict_frame);
   } else if (auto* end = std::get_if<action::End>(&action)) {
     agents.send(end->id, end->end);
   } else if (auto* drop = std::get_if<action::Drop>(&action)) {

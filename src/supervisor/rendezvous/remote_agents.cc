@@ -216,7 +216,9 @@ void RemoteAgents::remove(const std::string& id) {
 }
 
 void RemoteAgents::count_addresses(const Agent& agent, int by) {
-  for (const std::string& address : {agent.peer->address().host(), agent.facts.address}) {
+  const Result<SocketAddress> told = SocketAddress::parse(agent.facts.address, 0);
+  for (const std::string& address :
+       {agent.peer->address().host(), told ? told->host() : std::string()}) {
     if (!address.empty() && (addresses_[address] += by) <= 0) addresses_.erase(address);
   }
 }
@@ -247,9 +249,12 @@ void RemoteAgents::on_silence() {
 }
 
 void RemoteAgents::send(const std::string& id, HostMessage message) {
+  send_frame(id, encode(std::move(message)));
+}
+
+void RemoteAgents::send_frame(const std::string& id, std::string_view frame) {
   // It may just have been lost, which the coordinator then knows.
-  if (auto it = agents_.find(id); it != agents_.end())
-    send_encoded(*it->second, encode(std::move(message)));
+  if (auto it = agents_.find(id); it != agents_.end()) send_encoded(*it->second, frame);
 }
 
 void RemoteAgents::assign(const std::string& id, const Assignment& assignment) {

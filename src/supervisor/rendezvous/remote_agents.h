@@ -41,6 +41,7 @@ class RemoteAgents {
 
   // To an agent that is not here any more nothing is sent: the coordinator knows of its end.
   void send(const std::string& id, HostMessage message);
+  void send_frame(const std::string& id, std::string_view frame);
   void assign(const std::string& id, const Assignment& assignment);
   void send_all(HostMessage message);
   void refuse(const action::Refuse& refuse);
