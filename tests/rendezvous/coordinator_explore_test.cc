@@ -750,6 +750,7 @@ void CoordinatorFingerprint::add(const Coordinator& coordinator, Time now, std::
     put(key, member.outcome && member.outcome->root);
     put(key, member.gone ? static_cast<int>(*member.gone) : -1);
   }
+  put(key, impl.attempt->stopped_at_ ? static_cast<int64_t>(*impl.attempt->stopped_at_) : -1);
   for (const AttemptRecord::Arrival& arrival : impl.attempt->arrivals_)
     put(key, arrival.node * 2 + arrival.loss);
 }

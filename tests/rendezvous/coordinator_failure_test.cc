@@ -314,6 +314,47 @@ TEST_CASE("a node lost while a signal stops the job leaves it stopped") {
   CHECK(round.end_of("h").exit_code == 143);
 }
 
+TEST_CASE("what fails after a stop was ordered has failed because of it") {
+  Three round(0);
+  SUBCASE("a signal") {
+    round.signal("h");
+    round.fail("b", 3);
+    round.settle_failed("b", 3);
+    round.settle_stopped("h");
+    round.settle_stopped("c");
+    CHECK(round.all<action::Tell>().empty());
+    CHECK(round.end_of("b").exit_code == 143);
+  }
+  SUBCASE("a node that leaves") {
+    round.lose("c", Lost::kLeft);
+    round.settle_failed("b", 3);
+    round.settle_stopped("h");
+    CHECK_FALSE(round.verdict().root);
+    CHECK(round.verdict().restarts);
+  }
+  SUBCASE("an attempt that cannot begin") {
+    NodeOutcome trouble;
+    trouble.trouble = "disk full";
+    round.settle("c", trouble);
+    round.settle_failed("b", 3, 9);
+    round.settle_stopped("h");
+    CHECK(round.all<action::Tell>().empty());
+    CHECK(round.end_of("b").exit_code == 1);
+    CHECK(round.end_of("b").why == "node-c: disk full");
+  }
+}
+
+TEST_CASE("a job that grows has no failure, though workers fail when others stop") {
+  Round round(1, 3);
+  round.settings.last_call = 0ms;
+  round.join("h");
+  round.join("b");
+  round.fail("h", 0);
+  round.settle_failed("h", 0);
+  CHECK_FALSE(round.all<action::Tell>().at(0).verdict.root);
+  CHECK(round.ids<action::Assign>() == "hb");
+}
+
 TEST_CASE("the other causes of a storm of failures are bounded") {
   Round round(40, 40);
   round.join("h");

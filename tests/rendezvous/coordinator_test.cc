@@ -453,6 +453,19 @@ TEST_CASE("all wait for all, however long the last one takes") {
   CHECK(round.ids<action::End>() == "hb");
 }
 
+TEST_CASE("nodes that wait for others at the end are told which, once") {
+  Round round(3, 3);
+  for (const char* id : {"h", "b", "c"})
+    round.join(id);
+  round.complete("b");
+  CHECK(round.coordinator().wake_at() == round.now + 5s);
+  round.pass(5s);
+  CHECK(round.said() == "finished: node-b; still running after 5.0 s: node-h, node-c\n");
+  CHECK_FALSE(round.coordinator().wake_at());
+  round.pass(5s);
+  CHECK(round.said() == "");
+}
+
 TEST_CASE("with an exit barrier the finished go home after it, the host never") {
   Round round(4, 4, 2);
   round.settings.exit_barrier = 60s;

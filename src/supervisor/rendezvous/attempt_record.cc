@@ -58,6 +58,8 @@ void AttemptRecord::settled(int node, NodeOutcome outcome) {
   if (outcome.root) failed(node, *outcome.root);
   // A failure of which we have heard outweighs what a confused peer says later.
   if (member.notice || !outcome.trouble.empty()) outcome.complete = false;
+  // The attempt could not begin everywhere; that is told as it is, and no worker is blamed.
+  if (!outcome.trouble.empty()) stop_ordered();
   member.open = false;
   --open_;
   if (outcome.complete) ++complete_;
@@ -71,6 +73,10 @@ void AttemptRecord::gone(int node, Coordinator::Lost how) {
   member.gone = how;
   --open_;
   arrivals_.push_back({node, true});
+}
+
+void AttemptRecord::stop_ordered() {
+  if (!stopped_at_) stopped_at_ = arrivals_.size();
 }
 
 std::vector<std::string> AttemptRecord::gone_hosts() const {
@@ -88,23 +94,18 @@ bool AttemptRecord::was_lost(int node) const {
 
 // The arrival that is to blame, if any.
 std::optional<size_t> AttemptRecord::cause() const {
-  std::optional<size_t> failure, lost, left;
+  std::optional<size_t> failure, lost;
   for (size_t i = 0; i < arrivals_.size(); ++i) {
-    const Arrival& arrival = arrivals_[i];
-    if (!arrival.loss) {
+    if (!arrivals_[i].loss) {
       if (!failure) failure = i;
-    } else if (was_lost(arrival.node)) {
+    } else if (was_lost(arrivals_[i].node)) {
       if (!lost) lost = i;
-    } else if (!left) {
-      left = i;
     }
   }
-  if (lost) {
-    const bool it_told = failure && *failure < *lost && was_lost(arrivals_[*failure].node);
-    return it_told ? failure : lost;
-  }
-  if (left && failure && *left < *failure) return std::nullopt;
-  return failure;
+  if (failure && stopped_at_ && *failure >= *stopped_at_) failure.reset();
+  if (!lost) return failure;
+  const bool it_told = failure && *failure < *lost && was_lost(arrivals_[*failure].node);
+  return it_told ? failure : lost;
 }
 
 event::FailureFound AttemptRecord::found(const Arrival& arrival) const {

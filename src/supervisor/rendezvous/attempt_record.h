@@ -24,12 +24,14 @@ class AttemptRecord {
     int workers = 0;
   };
 
-  // What ended the attempt. The failure that arrived first is the root, with two exceptions. If a
-  // node was lost, that is the root whatever else failed before or after: a connection that breaks
-  // makes workers elsewhere fail within the same moment, and silence is noticed seconds after it
-  // began. Only a node that told of a failure of its own before anything else, and was lost then,
-  // is no cause but a victim of that failure. And what fails after a node has left on request has
-  // failed because of that; there is no failure then.
+  // What ended the attempt. The failure that arrived first is the root, with two exceptions.
+  // - If a node was lost, that is the root whatever else failed before or after: a connection that
+  //   breaks makes workers elsewhere fail within the same moment, and silence is noticed seconds
+  //   after it began. Only a node that told of a failure of its own before anything else, and was
+  //   lost then, is no cause but a victim of that failure.
+  // - What fails after a stop was ordered, because of a signal or a node that came or left, has
+  //   failed because of that: workers that stop first tear the connections of the others. There is
+  //   no failure then. (One node alone is stricter only in that it knows the order of deaths.)
   struct Findings {
     std::optional<event::FailureFound> root;
     std::vector<event::FailureFound> others;  // in the order of arrival, at most kMaxOtherCauses
@@ -51,6 +53,8 @@ class AttemptRecord {
   void settled(int node, NodeOutcome outcome);
   // Only for one that has not settled: whose work is done may go.
   void gone(int node, Coordinator::Lost how);
+  // All are being stopped for another reason than a failure.
+  void stop_ordered();
 
   bool has_failed(int node) const { return part(node).notice.has_value(); }
   bool over() const { return open_ == 0; }  // every member has settled or is gone
@@ -85,6 +89,7 @@ class AttemptRecord {
   std::vector<Arrival> arrivals_;
   size_t open_ = 0;
   size_t complete_ = 0;
+  std::optional<size_t> stopped_at_;  // so many had arrived when a stop was ordered
 };
 
 }  // namespace muster

@@ -164,6 +164,7 @@ void Coordinator::Impl::settled(Node& node, const NodeOutcome& outcome) {
   attempt->settled(node.member, outcome);
   roster.set_part(node, Part::kDone);
   node.settled = outcome.attempt;
+  if (is_host(node)) host_done = true;
   if (phase != Phase::kRunning) return;
   const std::string& host = node.facts.host;
   if (outcome.root) {
@@ -221,6 +222,7 @@ std::optional<Coordinator::Time> Coordinator::Impl::wake_at() const {
     if (call_until && !old_workers()) also(*call_until);
     if (terms().max_nodes > 1) also(pace.wake_at());
   } else if (phase == Phase::kRunning) {
+    if (auto uneven = uneven_end_at()) also(*uneven);
     if (wants_to_grow()) also(started + settings.grow_every);
     if (has_finished_guests()) also(*first_complete + settings.exit_barrier);
   }

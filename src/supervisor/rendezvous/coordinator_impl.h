@@ -41,6 +41,8 @@ struct Coordinator::Impl {
   void start_attempt(Time now);
   std::pair<std::string, int> master_for(const std::vector<Node*>& members);
   void advance_running(Time now);
+  std::optional<Time> uneven_end_at() const;
+  void say_uneven_end(Time now);
   bool wants_to_grow() const;
   bool has_finished_guests() const;
   void stop_members(StopReason reason, int signal, bool kill, const std::string& why);
@@ -85,8 +87,10 @@ struct Coordinator::Impl {
   std::optional<StopOrder> order;      // the last one, for a node that comes back
   std::map<std::string, int> former;   // places of members that are gone, until the next attempt
   std::optional<Time> first_complete;  // when a member's work was done
-  bool sent_home = false;              // finished members have gone: no other attempt can follow
-  int stop_signal = 0;                 // the first that asked the job to stop
+  bool host_done = true;               // its part in the attempt, if it has one
+  bool uneven_end_said = false;
+  bool sent_home = false;  // finished members have gone: no other attempt can follow
+  int stop_signal = 0;     // the first that asked the job to stop
   std::string master_addr;
   std::string uneven_said;
   bool loopback_said = false;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "supervisor/job/duration_text.h"
+#include "supervisor/job/report.h"
 #include "supervisor/job/restart_policy.h"
 #include "supervisor/rendezvous/coordinator_impl.h"
 #include "supervisor/rendezvous/master_address.h"
@@ -58,9 +60,9 @@ void Coordinator::Impl::advance_forming(Time now) {
   const bool all_here = ready() >= std::min(enough, max());
   if (all_here && !old_workers()) return start_attempt(now);
   if (ready() >= min()) {
-    if (!call_until) call_until = all_here ? now : now + settings.last_call;
+    if (!call_until) call_until = now + settings.last_call;
     if (now >= *call_until && !old_workers()) return start_attempt(now);
-    if (now < *call_until) announce_last_call();
+    if (!all_here && now < *call_until) announce_last_call();
   } else {
     // Fewer again: they get the whole time to become enough.
     if (call_until) join_deadline = now + settings.join_timeout;
@@ -125,6 +127,8 @@ void Coordinator::Impl::start_attempt(Time now) {
   replaced.clear();
   former.clear();
   first_complete.reset();
+  uneven_end_said = false;
+  host_done = true;  // unless it takes part
   for (auto& [join_order, node] : roster.nodes())
     node.place = -1;
 
@@ -140,6 +144,7 @@ void Coordinator::Impl::start_attempt(Time now) {
     Assignment& assignment = assignments[i];
     record_of.push_back({node.facts.host, assignment.first_rank, node.facts.workers});
     roster.set_part(node, Part::kWorking);
+    if (is_host(node)) host_done = false;
     node.place = node.member = assignment.node;
     assignment.attempt = number;
     assignment.restart_count = restart_count;
@@ -184,7 +189,29 @@ bool Coordinator::Impl::has_finished_guests() const {
   });
 }
 
+// When those who wait for others that are not done yet are to be named; nullopt: not, or not yet.
+// Where the host's own workers are done first, its job says so by ranks.
+std::optional<Coordinator::Time> Coordinator::Impl::uneven_end_at() const {
+  if (!first_complete || uneven_end_said || host_done) return std::nullopt;
+  return *first_complete + std::chrono::microseconds(kUnevenEndUs);
+}
+
+void Coordinator::Impl::say_uneven_end(Time now) {
+  uneven_end_said = true;
+  std::vector<std::string> done, working;
+  for (const auto& [join_order, node] : roster.nodes()) {
+    std::vector<std::string>* names = nullptr;
+    if (node.part == Part::kDone) names = &done;
+    if (node.part == Part::kWorking) names = &working;
+    if (names != nullptr && names->size() <= kMaxHostsNamed) names->push_back(node.facts.host);
+  }
+  const auto since = std::chrono::duration_cast<std::chrono::microseconds>(now - *first_complete);
+  say("finished: " + (done.empty() ? "nodes that are gone" : join_names(done)) +
+      "; still running after " + duration_text(since.count()) + ": " + join_names(working));
+}
+
 void Coordinator::Impl::advance_running(Time now) {
+  if (auto at = uneven_end_at(); at && now >= *at) say_uneven_end(now);
   if (wants_to_grow() && now >= started + settings.grow_every) {
     auto& nodes = roster.nodes();
     auto newcomer = std::find_if(nodes.begin(), nodes.end(), [](const auto& entry) {
@@ -205,6 +232,7 @@ void Coordinator::Impl::stop_members(StopReason reason, int signal, bool kill,
                                      const std::string& why) {
   phase = Phase::kStopping;
   order = StopOrder{attempt->number(), signal, reason, kill, why};
+  if (reason != StopReason::kFailure) attempt->stop_ordered();
   for (auto& [join_order, node] : roster.nodes()) {
     if (node.part != Part::kWorking) continue;
     // Who told of a failure is stopping its workers already.
