@@ -4,6 +4,9 @@
 #include <doctest/doctest.h>
 #include <unistd.h>
 
+#include <memory>
+#include <vector>
+
 #include "loop/loop_test.h"
 
 namespace muster {
@@ -21,37 +24,57 @@ TEST_CASE("the clock's offset is that of the fastest round trip") {
   CHECK(clock.us() == 0);
 }
 
-TEST_CASE_FIXTURE(LoopTest, "the first heartbeat goes out at once, the others by the clock") {
-  int beats = 0;
-  Heart heart(
-      loop, {Milliseconds(10), 100}, [&] { ++beats; }, [] { FAIL("silence"); });
-  CHECK(beats == 1);
-  CHECK(run_until([&] { return beats == 4; }));
+namespace {
+
+struct HeartTest : LoopTest {
+  std::vector<int64_t> beats;
+  bool silent = false;
+  std::unique_ptr<Heart> heart;
+
+  void start(Milliseconds interval, int misses) {
+    heart = std::make_unique<Heart>(
+        loop, Heart::Rate{interval, misses}, [this](int64_t sent_us) { beats.push_back(sent_us); },
+        [this] { silent = true; });
+  }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(HeartTest, "the first heartbeat goes out at once, the others by the clock") {
+  start(Milliseconds(10), 1000);
+  CHECK(beats.size() == 1);
+  CHECK(run_until([&] { return beats.size() == 4; }));
 }
 
-TEST_CASE_FIXTURE(LoopTest, "silence is noticed when it has lasted, and not while words come") {
-  bool silent = false;
-  int words = 0;
-  auto start = Clock::now();
-  Heart heart(
-      loop, {Milliseconds(40), 3}, [] {}, [&] { silent = true; });
-  auto talk = Timer::repeat(loop, Milliseconds(10), [&] {
-    heart.heard();
-    ++words;
+TEST_CASE_FIXTURE(HeartTest, "silence is noticed when it has lasted, and not while echoes come") {
+  start(Milliseconds(40), 3);
+  auto last_echo = Clock::now();
+  size_t echoed = 0;
+  auto coordinator = Timer::repeat(loop, Milliseconds(5), [&] {
+    if (echoed == beats.size()) return;
+    heart->echoed(beats[echoed++]);
+    last_echo = Clock::now();
   });
-  REQUIRE(run_until([&] { return words == 25 || silent; }));
+  REQUIRE(run_until([&] { return echoed == 8 || silent; }));
   CHECK(!silent);
-  talk.reset();
+  coordinator.reset();
   REQUIRE(run_until([&] { return silent; }));
-  CHECK(Clock::now() - start >= Milliseconds(250 + 120 - 1));
+  CHECK(Clock::now() - last_echo >= Milliseconds(120 - 40));
 }
 
-TEST_CASE_FIXTURE(LoopTest,
-                  "a process that did not run itself listens before it speaks of silence") {
-  bool silent = false;
+TEST_CASE_FIXTURE(HeartTest, "an echo counts from when its heartbeat was sent") {
+  auto start_time = Clock::now();
+  start(Milliseconds(1'000), 3);
+  ::usleep(50'000);
+  heart->echoed(beats[0]);
+  CHECK(heart->last_known() - start_time < Milliseconds(50));
+  heart->echoed(4711);  // never sent
+  CHECK(heart->last_known() - start_time < Milliseconds(50));
+}
+
+TEST_CASE_FIXTURE(HeartTest, "a process that did not run listens before it speaks of silence") {
+  start(Milliseconds(50), 2);
   bool heard = false;
-  Heart heart(
-      loop, {Milliseconds(50), 2}, [] {}, [&] { silent = true; });
   auto word = Timer::start(loop, Milliseconds(0), [&] {
     // Stopped for longer than the whole patience. What arrived meanwhile is read after the timers
     // of the next turn.
@@ -59,7 +82,7 @@ TEST_CASE_FIXTURE(LoopTest,
     loop.post([&] {
       loop.post([&] {
         heard = true;
-        heart.heard();
+        heart->echoed(beats.back());
       });
     });
   });

@@ -46,15 +46,16 @@ void RemoteLink::take(Approach::Joined joined) {
                           [this] { send_events(); }});
   rate_ = {Milliseconds(joined.welcome.heartbeat_ms), joined.welcome.heartbeat_misses};
   heart_ = std::make_unique<Heart>(
-      loop_, rate_, [this] { beat(); },
+      loop_, rate_, [this](int64_t sent_us) { beat(sent_us); },
       [this] { broken("no word for " + duration_text(rate_.patience().count() * 1000)); });
 }
 
-void RemoteLink::beat() {
-  stream_->send(message::Heartbeat{unix_us(), clock_.us()});
+void RemoteLink::beat(int64_t sent_us) {
+  stream_->send(message::Heartbeat{sent_us, clock_.us()});
 }
 
 void RemoteLink::echoed(const message::HeartbeatEcho& echo) {
+  heart_->echoed(echo.sent_us);
   clock_.add(echo.sent_us, echo.time_us, unix_us());
   if (skew_told_ || std::abs(clock_.us()) < kSkewWorthALine) return;
   skew_told_ = true;
@@ -63,7 +64,6 @@ void RemoteLink::echoed(const message::HeartbeatEcho& echo) {
 
 void RemoteLink::on_message(HostMessage message) {
   if (parting_) return;
-  heart_->heard();
   std::visit(
       [this](auto& m) {
         using T = std::decay_t<decltype(m)>;
@@ -149,7 +149,7 @@ bool RemoteLink::request_stop(const event::SignalReceived& signal, bool kill) {
 }
 
 void RemoteLink::broken(const std::string& why) {
-  const Clock::time_point last_heard = heart_->last_heard();
+  const Clock::time_point last_known = heart_->last_known();
   trouble_ = why;
   stream_.reset();
   heart_.reset();
@@ -159,7 +159,7 @@ void RemoteLink::broken(const std::string& why) {
   give_up_at_ = now + rate_.patience();
   give_up_timer_ = Timer::start(loop_, rate_.patience(), [this] { lost(trouble_); });
   // The coordinator gives us up when it has heard nothing for as long.
-  const auto left = std::chrono::duration_cast<Milliseconds>(last_heard + rate_.patience() - now);
+  const auto left = std::chrono::duration_cast<Milliseconds>(last_known + rate_.patience() - now);
   cut_off_timer_ = Timer::start(loop_, std::max(left, Milliseconds(0)), [this] {
     callbacks_.on_cut_off("no word from the coordinator at " + settings_.where + " for " +
                           duration_text(rate_.patience().count() * 1000));

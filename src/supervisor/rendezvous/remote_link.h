@@ -50,7 +50,7 @@ class RemoteLink final : public CoordinatorLine {
   void forget_attempt();
   void on_message(HostMessage message);
   void echoed(const message::HeartbeatEcho& echo);
-  void beat();
+  void beat(int64_t sent_us);
   void broken(const std::string& why);
   void approach();
   void on_obstacle(const Approach::Failure& failure);
