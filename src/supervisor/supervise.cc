@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/supervise.h"
 
+#include <netinet/in.h>
+#include <sys/socket.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -11,7 +13,7 @@
 #include "loop/fd_limit.h"
 #include "loop/loop.h"
 #include "loop/timer.h"
-#include "store/server.h"
+#include "loop/unique_fd.h"
 #include "supervisor/job/closing.h"
 #include "supervisor/job/event_log.h"
 #include "supervisor/job/job.h"
@@ -21,6 +23,7 @@
 #include "supervisor/job/torchelastic_events.h"
 #include "supervisor/job/watchdogs.h"
 #include "supervisor/logs/job_logs.h"
+#include "supervisor/rendezvous/rendezvous.h"
 #include "supervisor/workers/proc_fs.h"
 
 namespace muster {
@@ -41,6 +44,25 @@ constexpr Milliseconds kLastPatience{1'000};
 // The error file that a launcher above us asked for, "" if there is none.
 std::string own_error_file_path(const Environment& environment) {
   return lookup(environment, "TORCHELASTIC_ERROR_FILE").value_or("");
+}
+
+std::string started_by() {
+  std::string name = user_name(::getuid(), read_proc_file("/etc/passwd").value_or(""));
+  return name.empty() ? std::to_string(::getuid()) : name;
+}
+
+// A free port, for workers that host the store themselves and so must be told a number that nobody
+// holds. (With our own store no port is ever picked before it is bound.)
+int free_port() {
+  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  socklen_t size = sizeof(address);
+  if (!fd || ::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
+      ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
+    return 0;
+  }
+  return ntohs(address.sin_port);
 }
 
 // The parts of one run, in the order in which they depend on each other.
@@ -82,11 +104,13 @@ class Run {
 
   Result<void> build();
   Result<void> build_logs();
-  Result<void> build_store();
+  Result<void> build_link();
+  NodeFacts facts() const;
   void observe();
   void announce();
   void on_job_end(int exit_code);
   void finish_logs();
+  void stop_when_done();
   void leave();
 
   const Launch& launch_;
@@ -95,23 +119,25 @@ class Run {
   Recorder recorder_;
   std::unique_ptr<JobLogs> logs_;
   std::unique_ptr<EventLog> event_log_;
-  std::unique_ptr<StoreServer> store_;
+  std::unique_ptr<Rendezvous> link_;
   std::unique_ptr<Job> job_;
   std::unique_ptr<GuardChannel> guard_;
   FdLimit file_limit_;
   Owned<Timer> disk_timer_;
-  bool ended_ = false;      // the job is over, files and consoles are being written
-  bool finishing_ = false;  // only the consoles are left
-  bool hurried_ = false;    // somebody wants us gone: no long wait for a console
+  bool ended_ = false;         // the job is over, files and consoles are being written
+  bool said_goodbye_ = false;  // no other node needs this one any more
+  bool flushed_ = false;       // the consoles have what they take
+  bool finishing_ = false;     // only the consoles are left
+  bool hurried_ = false;       // somebody wants us gone: no long wait for a console
   int exit_code_ = 0;
 };
 
 Result<void> Run::build() {
   file_limit_ = raise_fd_limit();
   if (Result<void> logs = build_logs(); !logs) return logs;
-  if (Result<void> store = build_store(); !store) return store;
+  if (Result<void> link = build_link(); !link) return link;
   observe();
-  job_ = std::make_unique<Job>(Job::Parts{loop_, launch_.plan, recorder_, *logs_, store_.get(),
+  job_ = std::make_unique<Job>(Job::Parts{loop_, launch_.plan, recorder_, *logs_, *link_,
                                           watchdog_settings(launch_.plan.inherited),
                                           static_cast<int64_t>(file_limit_.inherited)},
                                [this](int exit_code) { on_job_end(exit_code); });
@@ -137,16 +163,36 @@ Result<void> Run::build_logs() {
   return {};
 }
 
-Result<void> Run::build_store() {
+NodeFacts Run::facts() const {
   const LaunchPlan& plan = launch_.plan;
-  if (!plan.agent_store) return {};
-  StoreServer::Callbacks callbacks;
-  callbacks.on_trouble = [this](const std::string& message) {
-    recorder_.trouble("store", message);
-  };
-  auto store = StoreServer::listen(loop_, plan.store_bind, plan.master_port, std::move(callbacks));
-  if (!store) return store.error();
-  store_ = std::move(*store);
+  NodeFacts facts;
+  facts.host = plan.host;
+  facts.pid = front_pid_;
+  facts.workers = static_cast<int>(plan.workers.size());
+  facts.role = plan.options.role;
+  facts.node_rank = plan.rendezvous.node_rank;
+  facts.address = plan.rendezvous.local_addr;
+  facts.endpoint_host = plan.rendezvous.endpoint_host;
+  facts.log_dir = logs_->run_dir();
+  facts.started_by = started_by();
+  facts.spare_port = plan.agent_store ? 0 : plan.master_port != 0 ? plan.master_port : free_port();
+  facts.terms = {plan.rendezvous.min_nodes, plan.rendezvous.max_nodes, plan.options.max_restarts,
+                 plan.options.restart_always, plan.agent_store};
+  return facts;
+}
+
+Result<void> Run::build_link() {
+  Rendezvous::Outside outside;
+  outside.job.on_assignment = [this](const Assignment& a) { job_->on_assignment(a); };
+  outside.job.on_stop = [this](const StopOrder& order) { job_->on_stop(order); };
+  outside.job.on_verdict = [this](const AttemptVerdict& verdict) { job_->on_verdict(verdict); };
+  outside.job.on_end = [this](const JobEnd& end) { job_->on_job_end(end); };
+  outside.job.on_say = [this](const std::string& line) { logs_->say("muster: " + line); };
+  outside.job.on_event = [this](EventBody event) { recorder_.record(std::move(event)); };
+  outside.on_record = outside.job.on_event;
+  auto link = Rendezvous::create(loop_, launch_.plan, facts(), std::move(outside));
+  if (!link) return link.error();
+  link_ = std::move(*link);
   return {};
 }
 
@@ -157,6 +203,7 @@ void Run::observe() {
   recorder_.observe([this](const JobState& state, const Event& event) {
     if (auto line = live_line(state, event)) logs_->say("muster: " + *line);
   });
+  recorder_.observe([this](const JobState&, const Event& event) { link_->report(event); });
   const Options& options = launch_.plan.options;
   if (options.event_log_handler == "console") {
     TorchelasticFacts facts{options.role, options.rdzv_backend};
@@ -186,12 +233,14 @@ void Run::announce() {
   started.program = plan.program_name;
   started.command = launch_.command;
   started.log_dir = logs_->run_dir();
-  started.world_size = static_cast<int>(plan.workers.size());
-  started.local_world_size = started.world_size;
+  started.local_world_size = static_cast<int>(plan.workers.size());
+  started.min_nodes = plan.rendezvous.min_nodes;
+  started.max_nodes = plan.rendezvous.max_nodes;
+  // Of several nodes nobody knows it before they have met.
+  started.world_size = plan.rendezvous.several_nodes() ? 0 : started.local_world_size;
   started.max_restarts = plan.options.max_restarts;
   started.pid = front_pid_;
-  started.started_by = user_name(::getuid(), read_proc_file("/etc/passwd").value_or(""));
-  if (started.started_by.empty()) started.started_by = std::to_string(::getuid());
+  started.started_by = started_by();
   recorder_.record(std::move(started));
 }
 
@@ -199,6 +248,10 @@ void Run::on_job_end(int exit_code) {
   exit_code_ = exit_code;
   ended_ = true;
   hurried_ = job_->asked_to_end();
+  link_->close([this] {
+    said_goodbye_ = true;
+    stop_when_done();
+  });
   const JobState& state = recorder_.state();
   auto log_path = [this](int, int local_rank, Stream stream) {
     return logs_->log_file(local_rank, stream);
@@ -234,7 +287,14 @@ void Run::finish_logs() {
   disk_timer_.reset();
   const bool terminal = ::isatty(STDOUT_FILENO) == 1 || ::isatty(STDERR_FILENO) == 1;
   const bool patient = terminal && !hurried_;
-  logs_->finish(patient ? kTerminalPatience : kConsolePatience, [this] { loop_.stop(); });
+  logs_->finish(patient ? kTerminalPatience : kConsolePatience, [this] {
+    flushed_ = true;
+    stop_when_done();
+  });
+}
+
+void Run::stop_when_done() {
+  if (flushed_ && said_goodbye_) loop_.stop();
 }
 
 void Run::leave() {

@@ -22,7 +22,9 @@ TEST_CASE("a variable is set in place, once, and empty is not unset") {
 TEST_CASE_FIXTURE(PlanFixture, "every variable of the launcher's contract is there") {
   LaunchPlan made =
       plan({"--nproc-per-node", "2", "--role", "r", "--max-restarts", "3", "--rdzv-id", "j", "x"});
-  AttemptFacts facts{2, 4711, "/logs/error.json"};
+  Assignment facts = assignment_of(made);
+  facts.restart_count = 2;
+  facts.master_port = 4711;
   auto value = [&](const std::string& name) { return variable(made, 1, name, facts); };
   CHECK(value("LOCAL_RANK") == "1");
   CHECK(value("RANK") == "1");
@@ -47,6 +49,35 @@ TEST_CASE_FIXTURE(PlanFixture, "every variable of the launcher's contract is the
   CHECK(value("TORCHELASTIC_TIMER_FILE") == "<unset>");
 }
 
+TEST_CASE_FIXTURE(PlanFixture, "a node of several gets its ranks from the assignment") {
+  LaunchPlan made = plan({"--nproc-per-node", "2", "x"});
+  Assignment told;
+  told.node = 3;
+  told.node_count = 5;
+  told.first_rank = 7;
+  told.world_size = 11;
+  told.role_first_rank = 4;
+  told.role_world_size = 6;
+  told.master_addr = "node-a";
+  auto value = [&](const std::string& name) { return variable(made, 1, name, told); };
+  CHECK(value("RANK") == "8");
+  CHECK(value("LOCAL_RANK") == "1");
+  CHECK(value("LOCAL_WORLD_SIZE") == "2");
+  CHECK(value("WORLD_SIZE") == "11");
+  CHECK(value("GROUP_RANK") == "3");
+  CHECK(value("GROUP_WORLD_SIZE") == "5");
+  CHECK(value("ROLE_RANK") == "5");
+  CHECK(value("ROLE_WORLD_SIZE") == "6");
+  CHECK(value("MASTER_ADDR") == "node-a");
+}
+
+TEST_CASE_FIXTURE(PlanFixture, "a watchdog's pipe replaces one that is inherited") {
+  environment.emplace_back("TORCHELASTIC_TIMER_FILE=/outer");
+  LaunchPlan made = plan({"x"});
+  CHECK(variable(made, 0, "TORCHELASTIC_TIMER_FILE") == "/outer");
+  CHECK(variable(made, 0, "TORCHELASTIC_TIMER_FILE", std::nullopt, {"", "/inner"}) == "/inner");
+}
+
 TEST_CASE_FIXTURE(PlanFixture,
                   "what the launcher's environment says about ranks is replaced, once") {
   environment.insert(environment.begin(),
@@ -55,11 +86,11 @@ TEST_CASE_FIXTURE(PlanFixture,
   LaunchPlan made = plan({"x"});
   CHECK(variable(made, 0, "RANK") == "0");
   CHECK(variable(made, 0, "MASTER_PORT") == "1234");
-  CHECK(variable(made, 0, "TORCHELASTIC_ERROR_FILE", {0, 1, ""}) == "");
+  CHECK(variable(made, 0, "TORCHELASTIC_ERROR_FILE", std::nullopt, {"", ""}) == "");
   CHECK(variable(made, 0, "TORCH_NCCL_ASYNC_ERROR_HANDLING") == "3");
   CHECK(variable(made, 0, "CUDA_VISIBLE_DEVICES") == "");
   int ranks = 0;
-  for (const std::string& line : environment_for(made, made.workers[0], {})) {
+  for (const std::string& line : environment_for(made, made.workers[0], assignment_of(made), {})) {
     ranks += line.starts_with("RANK=") ? 1 : 0;
   }
   CHECK(ranks == 1);

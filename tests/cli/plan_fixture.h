@@ -77,10 +77,22 @@ inline bool has_line(const std::vector<std::string>& lines, const std::string& p
   return false;
 }
 
+// What the workers of `plan` are told when they are all there are.
+inline Assignment assignment_of(const LaunchPlan& plan) {
+  Assignment assignment;
+  assignment.world_size = assignment.role_world_size = static_cast<int>(plan.workers.size());
+  assignment.master_addr = plan.master_addr;
+  assignment.master_port = 1234;
+  return assignment;
+}
+
 // A variable of one worker's whole environment in an attempt, "<unset>" if it has none.
 inline std::string variable(const LaunchPlan& plan, size_t rank, const std::string& name,
-                            const AttemptFacts& facts = {0, 1234, "/logs/error.json"}) {
-  return lookup(environment_for(plan, plan.workers[rank], facts), name).value_or("<unset>");
+                            const std::optional<Assignment>& assignment = std::nullopt,
+                            const AttemptFiles& files = {"/logs/error.json", ""}) {
+  Environment whole =
+      environment_for(plan, plan.workers[rank], assignment.value_or(assignment_of(plan)), files);
+  return lookup(whole, name).value_or("<unset>");
 }
 
 }  // namespace muster

@@ -59,7 +59,7 @@ struct JobLogsTest : LoopTest {
       REQUIRE(opened.has_value());
       logs = std::move(*opened);
     }
-    REQUIRE(logs->begin_attempt(attempt).has_value());
+    REQUIRE(logs->begin_attempt(attempt, 0).has_value());
   }
 
   static int descriptor(const StdioSource& source, int inherited) {

@@ -14,9 +14,6 @@ namespace {
 constexpr std::string_view kPlain =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+@%";
 
-constexpr std::array kKnownLater = {"RANK",       "GROUP_RANK",       "ROLE_RANK",
-                                    "WORLD_SIZE", "GROUP_WORLD_SIZE", "ROLE_WORLD_SIZE",
-                                    "MASTER_ADDR"};
 
 const char* meeting_name(Meeting meeting) {
   switch (meeting) {
@@ -59,6 +56,25 @@ std::string log_folder(const LaunchPlan& plan, const WorkerPlan& worker) {
          "_XXXXXXXX/attempt_0/" + std::to_string(worker.local_rank) + "/";
 }
 
+// What the coordinator will say: known before only if there is one node.
+Environment assigned(const LaunchPlan& plan, const WorkerPlan& worker) {
+  const std::string rank = std::to_string(worker.local_rank);
+  const std::string count = std::to_string(plan.workers.size());
+  const std::string port = plan.master_port == 0 ? "<free port>" : std::to_string(plan.master_port);
+  const std::pair<const char*, std::string> alone[] = {
+      {"RANK", rank},       {"GROUP_RANK", "0"},       {"ROLE_RANK", rank},
+      {"WORLD_SIZE", count}, {"GROUP_WORLD_SIZE", "1"}, {"ROLE_WORLD_SIZE", count},
+      {"MASTER_ADDR", plan.master_addr}};
+  Environment lines;
+  for (const auto& [name, value] : alone) {
+    const bool later = plan.rendezvous.several_nodes();
+    lines.push_back(std::string(name) + "=" + (later ? "<when the nodes have met>" : value));
+  }
+  lines.push_back("MASTER_PORT=" + port);
+  lines.emplace_back("TORCHELASTIC_RESTART_COUNT=0");
+  return lines;
+}
+
 std::string worker_text(const LaunchPlan& plan, const WorkerPlan& worker) {
   std::string rank = std::to_string(worker.local_rank);
   std::string out = "\nworker " + rank + "\n  command ";
@@ -66,14 +82,8 @@ std::string worker_text(const LaunchPlan& plan, const WorkerPlan& worker) {
     out += " " + shell_quoted(word);
   out += "\n";
   if (worker.executable != worker.argv.front()) out += "  program  " + worker.executable + "\n";
-  Environment added = worker.environment;
-  std::string port = plan.master_port == 0 ? "<free port>" : std::to_string(plan.master_port);
-  set_variable(added, "MASTER_PORT", port);
-  if (plan.rendezvous.several_nodes()) {
-    for (const char* name : kKnownLater)
-      set_variable(added, name, "<when the nodes have met>");
-  }
-  added.emplace_back("TORCHELASTIC_RESTART_COUNT=0");
+  Environment added = assigned(plan, worker);
+  added.insert(added.end(), worker.environment.begin(), worker.environment.end());
   std::string folder = log_folder(plan, worker);
   added.emplace_back("TORCHELASTIC_ERROR_FILE=" + (folder.empty() ? "" : folder + "error.json"));
   const char* label = "  adds     ";

@@ -165,8 +165,8 @@ Result<void> Planner::bind_cpus() {
 Result<void> Planner::fill_workers(const Program& program) {
   plan_.program_name = program.name;
   std::optional<std::string> devices = visible_devices(plan_.options, plan_.inherited);
-  int world = static_cast<int>(plan_.workers.size());
-  for (int rank = 0; rank < world; ++rank) {
+  int count = static_cast<int>(plan_.workers.size());
+  for (int rank = 0; rank < count; ++rank) {
     WorkerPlan& worker = plan_.workers[static_cast<size_t>(rank)];
     worker.local_rank = rank;
     worker.executable = program.executable;
@@ -175,7 +175,7 @@ Result<void> Planner::fill_workers(const Program& program) {
       bool first = &argument == &program.argv.front();
       worker.argv.push_back(first ? argument : substitute_local_rank(argument, rank));
     }
-    Result<Environment> own = worker_environment(plan_, rank, world, devices);
+    Result<Environment> own = worker_environment(plan_, rank, devices);
     if (!own) return own.error();
     worker.environment = std::move(*own);
   }

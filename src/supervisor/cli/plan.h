@@ -8,13 +8,14 @@
 #include "supervisor/cli/environment.h"
 #include "supervisor/cli/options.h"
 #include "supervisor/cli/rendezvous_plan.h"
+#include "supervisor/rendezvous/round.h"
 
 namespace muster {
 
 struct Machine;  // cli/machine.h
 
-// How one worker is started, apart from what is known only per attempt (restart count, store port,
-// error file), which the job adds.
+// How one worker is started, apart from what is known only per attempt (ranks, restart count,
+// store, error file), which environment_for() adds.
 struct WorkerPlan {
   int local_rank = 0;
   std::string executable;         // resolved path that execve gets
@@ -52,15 +53,14 @@ Result<LaunchPlan> make_plan(const Options& options, const Machine& machine,
 // --signals-to-handle as numbers: the signals that stop the job.
 std::vector<int> stop_signals(const Options& options);
 
-// What a worker's environment gains per attempt.
-struct AttemptFacts {
-  int attempt = 0;  // TORCHELASTIC_RESTART_COUNT
-  int master_port = 0;
+// What belongs to one worker in one attempt.
+struct AttemptFiles {
   std::string error_file;  // empty when logs are off
+  std::string timer_file;  // empty without a watchdog: what is inherited stays
 };
 
 // The whole environment of `worker` in one attempt.
 Environment environment_for(const LaunchPlan& plan, const WorkerPlan& worker,
-                            const AttemptFacts& facts);
+                            const Assignment& assignment, const AttemptFiles& files);
 
 }  // namespace muster

@@ -19,23 +19,15 @@ Result<std::string> own_device(int local_rank, const std::optional<std::string>&
 
 }  // namespace
 
-Result<Environment> worker_environment(const LaunchPlan& plan, int local_rank, int world,
+Result<Environment> worker_environment(const LaunchPlan& plan, int local_rank,
                                        const std::optional<std::string>& devices) {
   const Options& options = plan.options;
   bool alone = options.virtual_local_rank;
   std::string rank = std::to_string(local_rank);
-  std::string size = std::to_string(world);
   Environment own = {
       "LOCAL_RANK=" + (alone ? "0" : rank),
-      "RANK=" + rank,
-      "GROUP_RANK=0",
-      "ROLE_RANK=" + rank,
       "ROLE_NAME=" + options.role,
-      "LOCAL_WORLD_SIZE=" + size,
-      "WORLD_SIZE=" + size,
-      "GROUP_WORLD_SIZE=1",
-      "ROLE_WORLD_SIZE=" + size,
-      "MASTER_ADDR=" + plan.master_addr,
+      "LOCAL_WORLD_SIZE=" + std::to_string(plan.workers.size()),
       "TORCHELASTIC_MAX_RESTARTS=" + std::to_string(options.max_restarts),
       "TORCHELASTIC_RUN_ID=" + plan.run_id,
       std::string("TORCHELASTIC_USE_AGENT_STORE=") + (plan.agent_store ? "True" : "False"),
@@ -55,7 +47,7 @@ Result<Environment> worker_environment(const LaunchPlan& plan, int local_rank, i
 }
 
 Environment environment_for(const LaunchPlan& plan, const WorkerPlan& worker,
-                            const AttemptFacts& facts) {
+                            const Assignment& assignment, const AttemptFiles& files) {
   Environment whole = plan.inherited;
   auto set_line = [&whole](const std::string& line) {
     size_t equals = line.find('=');
@@ -63,9 +55,20 @@ Environment environment_for(const LaunchPlan& plan, const WorkerPlan& worker,
   };
   for (const std::string& line : worker.environment)
     set_line(line);
-  set_variable(whole, "MASTER_PORT", std::to_string(facts.master_port));
-  set_variable(whole, "TORCHELASTIC_RESTART_COUNT", std::to_string(facts.attempt));
-  set_variable(whole, "TORCHELASTIC_ERROR_FILE", facts.error_file);
+  auto set_number = [&whole](std::string_view name, int value) {
+    set_variable(whole, name, std::to_string(value));
+  };
+  set_number("RANK", assignment.first_rank + worker.local_rank);
+  set_number("WORLD_SIZE", assignment.world_size);
+  set_number("GROUP_RANK", assignment.node);
+  set_number("GROUP_WORLD_SIZE", assignment.node_count);
+  set_number("ROLE_RANK", assignment.role_first_rank + worker.local_rank);
+  set_number("ROLE_WORLD_SIZE", assignment.role_world_size);
+  set_variable(whole, "MASTER_ADDR", assignment.master_addr);
+  set_number("MASTER_PORT", assignment.master_port);
+  set_number("TORCHELASTIC_RESTART_COUNT", assignment.restart_count);
+  set_variable(whole, "TORCHELASTIC_ERROR_FILE", files.error_file);
+  if (!files.timer_file.empty()) set_variable(whole, "TORCHELASTIC_TIMER_FILE", files.timer_file);
   return whole;
 }
 

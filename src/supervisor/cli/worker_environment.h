@@ -6,10 +6,10 @@
 
 namespace muster {
 
-// What worker `local_rank` of `world` gets in its environment that does not change between
+// What worker `local_rank` gets in its environment that does not change between
 // attempts. `devices` is CUDA_VISIBLE_DEVICES as the job has it. Error: a virtual local rank for
 // which CUDA_VISIBLE_DEVICES has no entry; code 2.
-Result<Environment> worker_environment(const LaunchPlan& plan, int local_rank, int world,
+Result<Environment> worker_environment(const LaunchPlan& plan, int local_rank,
                                        const std::optional<std::string>& devices);
 
 }  // namespace muster

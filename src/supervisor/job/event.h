@@ -34,8 +34,10 @@ struct JobStarted {
   std::string program;
   std::vector<std::string> command;  // muster's own argv
   std::string log_dir;               // the run's folder, empty when logs are off
-  int world_size = 0;
+  int world_size = 0;                // 0 until the nodes have met
   int local_world_size = 0;
+  int min_nodes = 1;
+  int max_nodes = 1;
   int max_restarts = 0;
   int pid = 0;             // muster's
   std::string started_by;  // user name or uid

@@ -61,6 +61,8 @@ void describe(A&& a, event::JobStarted& e) {
   a("log_dir", e.log_dir);
   a("world_size", e.world_size);
   a("local_world_size", e.local_world_size);
+  a("min_nodes", e.min_nodes);
+  a("max_nodes", e.max_nodes);
   a("max_restarts", e.max_restarts);
   a("pid", e.pid);
   a("started_by", e.started_by);

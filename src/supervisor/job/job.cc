@@ -1,19 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/job/job.h"
 
-#include <netinet/in.h>
 #include <signal.h>
-#include <sys/socket.h>
-#include <sys/wait.h>
 
 #include <algorithm>
 #include <utility>
 
 #include "loop/check.h"
-#include "loop/unique_fd.h"
-#include "store/server.h"
 #include "supervisor/diagnosis/wait_status.h"
 #include "supervisor/job/gather.h"
+#include "supervisor/job/outcome.h"
 #include "supervisor/job/report.h"
 #include "supervisor/workers/proc_fs.h"
 
@@ -27,24 +23,9 @@ constexpr Milliseconds kDrainBound{2'000};
 // For trouble of muster's own: no worker's exit code tells it.
 constexpr int kExitTrouble = 1;
 
-// A free port of the loopback address, for workers that host the store themselves and so must be
-// told a number that nobody holds. (With our own store no port is ever picked before it is bound.)
-int pick_free_port() {
-  UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  sockaddr_in address{};
-  address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
-  socklen_t size = sizeof(address);
-  if (!fd || ::bind(fd.get(), reinterpret_cast<sockaddr*>(&address), size) != 0 ||
-      ::getsockname(fd.get(), reinterpret_cast<sockaddr*>(&address), &size) != 0) {
-    return 0;
-  }
-  return ntohs(address.sin_port);
-}
-
-std::string error_file_of(const std::vector<Evidence>& evidence, const event::FailureFound& root) {
+std::string error_file_of(const std::vector<Evidence>& evidence, int rank) {
   for (const Evidence& e : evidence) {
-    if (e.local_rank == root.local_rank) return e.error_file_text;
+    if (e.rank == rank) return e.error_file_text;
   }
   return "";
 }
@@ -60,20 +41,24 @@ Job::~Job() {
 
 void Job::start() {
   MUST(stage_ == Stage::kIdle);
+  stage_ = Stage::kWaiting;
+  parts_.link.join();
+}
+
+void Job::on_assignment(const Assignment& assignment) {
+  if (stage_ == Stage::kEnded) return;
+  MUST(stage_ == Stage::kWaiting);
+  assignment_ = assignment;
   start_attempt();
 }
 
-int Job::next_master_port() const {
-  if (parts_.store != nullptr) return parts_.store->port();
-  return parts_.plan.master_port != 0 ? parts_.plan.master_port : pick_free_port();
-}
-
 void Job::start_attempt() {
-  const LaunchPlan& plan = parts_.plan;
   stage_ = Stage::kRunning;
   undrained_.clear();
   spawn_failed_.reset();
   stuck_.reset();
+  stopped_ = false;
+  trouble_.clear();
   watchdogs_ = std::make_unique<Watchdogs>(
       parts_.loop, parts_.watchdogs,
       Watchdogs::Callbacks{
@@ -84,49 +69,72 @@ void Job::start_attempt() {
             on_stuck(local_rank, pid, duration);
           },
           [this](const std::string& message) { parts_.recorder.trouble("watchdog", message); }});
+  record_attempt();
+  start_group();
+}
 
-  int master_port = next_master_port();
+void Job::record_attempt() {
   event::AttemptStarted started;
-  started.attempt = started.restart_count = attempt_;
-  started.world_size = static_cast<int>(plan.workers.size());
-  started.master_addr = plan.master_addr;
-  started.master_port = master_port;
-  started.nodes = {{0, plan.host, 0, started.world_size}};
-  parts_.recorder.record(started);
+  started.attempt = assignment_.attempt;
+  started.restart_count = assignment_.restart_count;
+  started.node = assignment_.node;
+  started.node_count = assignment_.node_count;
+  started.world_size = assignment_.world_size;
+  started.master_addr = assignment_.master_addr;
+  started.master_port = assignment_.master_port;
+  started.nodes = assignment_.nodes;
+  if (started.nodes.empty()) {
+    started.nodes = {{assignment_.node, parts_.plan.host, assignment_.first_rank,
+                      static_cast<int>(parts_.plan.workers.size())}};
+  }
+  parts_.recorder.record(std::move(started));
+}
 
+void Job::start_group() {
   WorkerGroup::Limits limits;
-  limits.term_to_kill = std::chrono::duration_cast<Milliseconds>(plan.options.shutdown_timeout);
+  limits.term_to_kill =
+      std::chrono::duration_cast<Milliseconds>(parts_.plan.options.shutdown_timeout);
   group_ = std::make_unique<WorkerGroup>(
       parts_.loop, limits,
       WorkerGroup::Callbacks{
           [this](const WorkerEnd& end) { on_worker_exit(end); },
           [this](const SentSignal& sent) {
-            parts_.recorder.record(event::SignalSent{attempt_, sent.local_rank, sent.pid,
+            const int rank = sent.local_rank < 0 ? -1 : rank_of(sent.local_rank);
+            parts_.recorder.record(event::SignalSent{assignment_.attempt, rank, sent.pid,
                                                      sent.signal, sent.to_group, sent.reason});
           },
           [this](const std::vector<event::LeftoverFound>& found) { on_group_gone(found); }});
 
-  Result<void> begun = parts_.logs.begin_attempt(attempt_);
+  Result<void> begun = parts_.logs.begin_attempt(assignment_.attempt, assignment_.first_rank);
   if (!begun) {
     parts_.recorder.trouble("logs", begun.error().message);
-    group_->seal();
-    no_attempt_ = true;
+    trouble_ = begun.error().message;
     stage_ = Stage::kStopping;
+    group_->seal();
     return;
   }
-  for (const WorkerPlan& worker : plan.workers) {
-    Result<void> started = start_worker(worker, master_port);
-    if (started) continue;
+  for (const WorkerPlan& worker : parts_.plan.workers) {
+    if (start_worker(worker)) continue;
     begin_stop(SIGTERM, StopReason::kFailure);
     break;
   }
   group_->seal();
+  if (spawn_failed_) {
+    Evidence evidence;
+    evidence.attempt = assignment_.attempt;
+    evidence.rank = spawn_failed_->rank;
+    evidence.local_rank = spawn_failed_->local_rank;
+    evidence.spawn_errno = spawn_failed_->code;
+    evidence.spawn_message = spawn_failed_->message;
+    fail(diagnose(evidence));
+  }
 }
 
-Result<void> Job::start_worker(const WorkerPlan& worker, int master_port) {
+Result<void> Job::start_worker(const WorkerPlan& worker) {
   const int local_rank = worker.local_rank;
   auto fail = [&](const Error& error) {
-    spawn_failed_ = event::SpawnFailed{attempt_, local_rank, local_rank, error.code, error.message};
+    spawn_failed_ = event::SpawnFailed{assignment_.attempt, rank_of(local_rank), local_rank,
+                                       error.code, error.message};
     parts_.recorder.record(*spawn_failed_);
     return Result<void>(error);
   };
@@ -136,14 +144,9 @@ Result<void> Job::start_worker(const WorkerPlan& worker, int master_port) {
   SpawnSpec spec;
   spec.executable = worker.executable;
   spec.argv = worker.argv;
-  spec.environment = environment_for(
-      parts_.plan, worker, AttemptFacts{attempt_, master_port, parts_.logs.error_file(local_rank)});
-  if (std::string path = watchdogs_->timer_path(); !path.empty()) {
-    std::erase_if(spec.environment, [](const std::string& entry) {
-      return entry.starts_with("TORCHELASTIC_TIMER_FILE=");
-    });
-    spec.environment.push_back("TORCHELASTIC_TIMER_FILE=" + path);
-  }
+  spec.environment =
+      environment_for(parts_.plan, worker, assignment_,
+                      AttemptFiles{parts_.logs.error_file(local_rank), watchdogs_->timer_path()});
   spec.stdio = std::move(*stdio);
   spec.controlling_terminal =
       parts_.plan.options.pty && spec.stdio[0].kind == StdioSource::Kind::kFd;
@@ -155,19 +158,20 @@ Result<void> Job::start_worker(const WorkerPlan& worker, int master_port) {
     return fail(pid.error());
   }
   undrained_.insert(local_rank);
-  parts_.recorder.record(event::WorkerSpawned{attempt_, local_rank, local_rank, *pid});
+  parts_.recorder.record(
+      event::WorkerSpawned{assignment_.attempt, rank_of(local_rank), local_rank, *pid});
   parts_.logs.worker_started(local_rank, *pid);
   watchdogs_->worker_started(local_rank, *pid);
   return {};
 }
 
 void Job::on_first_output(int local_rank, Stream stream) {
-  parts_.recorder.record(event::FirstOutput{attempt_, local_rank, stream});
+  parts_.recorder.record(event::FirstOutput{assignment_.attempt, rank_of(local_rank), stream});
 }
 
 void Job::on_timer_expired(int local_rank, const TimerRequest& request) {
   parts_.recorder.record(
-      event::Trouble{"watchdog", "rank " + std::to_string(local_rank) + " (pid " +
+      event::Trouble{"watchdog", "rank " + std::to_string(rank_of(local_rank)) + " (pid " +
                                      std::to_string(request.pid) + ") did not renew its timer '" +
                                      request.scope_id + "': sent " + signal_name(request.signal)});
   ::kill(request.pid, request.signal);
@@ -178,8 +182,8 @@ void Job::on_timer_expired(int local_rank, const TimerRequest& request) {
 void Job::on_stuck(int local_rank, int pid, Milliseconds duration) {
   if (stage_ != Stage::kRunning) return;
   event::FailureFound found;
-  found.attempt = attempt_;
-  found.rank = local_rank;
+  found.attempt = assignment_.attempt;
+  found.rank = rank_of(local_rank);
   found.local_rank = local_rank;
   found.pid = pid;
   found.kind = "hung";
@@ -188,17 +192,28 @@ void Job::on_stuck(int local_rank, int pid, Milliseconds duration) {
                   std::to_string((duration.count() + 500) / 1000) + " s (wait channel " +
                   read_wait_channel(pid) + ")";
   found.can_heal = false;
-  stuck_ = std::move(found);
+  stuck_ = found;
   begin_stop(SIGTERM, StopReason::kFailure);
+  fail(found);
 }
 
 void Job::on_worker_exit(const WorkerEnd& end) {
   watchdogs_->worker_ended(end.local_rank);
-  parts_.recorder.record(event::WorkerExited{attempt_, end.local_rank, end.local_rank, end.pid,
-                                             end.wait_status, end.max_rss_kib});
+  parts_.recorder.record(event::WorkerExited{assignment_.attempt, rank_of(end.local_rank),
+                                             end.local_rank, end.pid, end.wait_status,
+                                             end.max_rss_kib});
   if (stage_ != Stage::kRunning) return;
   if (end.wait_status == 0) return watch_for_uneven_end();
   begin_stop(SIGTERM, StopReason::kFailure);
+  const JobState& state = parts_.recorder.state();
+  fail(preliminary_failure(state, *state.current()->find(rank_of(end.local_rank))));
+}
+
+// The other nodes are to stop too, without waiting for our evidence.
+void Job::fail(const event::FailureFound& preliminary) {
+  FailureNotice notice{assignment_.attempt, preliminary};
+  complete_failure(notice.preliminary, parts_.recorder.state(), parts_.logs);
+  parts_.link.failed(notice);
 }
 
 // A rank that returned early and others that wait for it look like a hang: say so, once.
@@ -212,7 +227,25 @@ void Job::watch_for_uneven_end() {
 
 void Job::begin_stop(int signal, StopReason reason) {
   stage_ = Stage::kStopping;
+  stopped_ = true;
   group_->stop(signal, reason);
+}
+
+void Job::on_stop(const StopOrder& order) {
+  if (!has_workers() || order.attempt != assignment_.attempt) return;
+  if (several_nodes()) {
+    parts_.recorder.record(
+        event::StopOrdered{order.attempt, order.signal, order.reason, order.why});
+  }
+  if (order.kill) {
+    stage_ = Stage::kStopping;
+    stopped_ = true;
+    group_->kill_now(order.reason);
+    return;
+  }
+  // Our own signal has reached the workers already, and a stop needs no second reason.
+  const bool news = order.reason == StopReason::kSignal && stop_signal_ == 0;
+  if (stage_ == Stage::kRunning || news) begin_stop(order.signal, order.reason);
 }
 
 void Job::on_signal(event::SignalReceived signal) {
@@ -220,31 +253,47 @@ void Job::on_signal(event::SignalReceived signal) {
   const bool stops =
       std::find(stop_signals_.begin(), stop_signals_.end(), signal.signal) != stop_signals_.end();
   signal.forwarded = !stops;
+  if (several_nodes()) signal.host = parts_.plan.host;
   parts_.recorder.record(signal);
   if (!stops) {
     if (stage_ == Stage::kRunning) group_->forward(signal.signal);
     return;
   }
-  if (group_settled()) {
-    late_signal_ = signal.signal;
-    return;
-  }
   if (signal.signal == SIGINT) ++interrupts_;
   if (stop_signal_ == 0) stop_signal_ = signal.signal;
-  if (signal.signal == SIGINT && interrupts_ > 1) {
-    group_->kill_now(StopReason::kSignal);
-    return;
+  const bool kill = signal.signal == SIGINT && interrupts_ > 1;
+  stop_here(signal, kill);
+  if (stage_ == Stage::kEnded) return;
+  const bool leaves =
+      several_nodes() && parts_.plan.rendezvous.on_node_signal == OnNodeSignal::kLeave;
+  if (leaves && !alone_) {
+    alone_ = true;
+    parts_.link.leave();
+  } else if (!alone_ && !parts_.link.request_stop(signal, kill)) {
+    alone_ = true;
   }
-  begin_stop(signal.signal, StopReason::kSignal);
+  if (alone_ && stage_ == Stage::kWaiting) end(Outcome::kStopped, 128 + stop_signal_, "");
+}
+
+// Our own workers hear of it without a detour, so that a coordinator that does not answer costs
+// them nothing of their grace.
+void Job::stop_here(const event::SignalReceived& signal, bool kill) {
+  if (!has_workers()) return;
+  if (!kill) return begin_stop(signal.signal, StopReason::kSignal);
+  stage_ = Stage::kStopping;
+  stopped_ = true;
+  group_->kill_now(StopReason::kSignal);
 }
 
 void Job::on_front_lost() {
   if (stage_ == Stage::kIdle || stage_ == Stage::kEnded) return;
-  front_lost_ = true;
+  front_lost_ = alone_ = true;
   parts_.recorder.record(
       event::Trouble{"guard", "muster's front process was killed: every worker is ended at once"});
-  if (group_settled()) return;
+  if (stage_ == Stage::kWaiting) return end(Outcome::kStopped, 128 + SIGKILL, "");
+  if (!has_workers()) return;
   stage_ = Stage::kStopping;
+  stopped_ = true;
   group_->kill_now(StopReason::kGuardLost);
 }
 
@@ -278,53 +327,54 @@ void Job::judge_attempt() {
   MUST(attempt != nullptr);
   gather_evidence(parts_.loop, *attempt, parts_.logs, spawn_failed_,
                   [this, alive = alive_](const std::vector<Evidence>& evidence) {
-                    if (!*alive) return;
-                    auto verdict = judge(evidence);
-                    root_error_file_ = verdict ? error_file_of(evidence, verdict->root) : "";
-                    conclude(std::move(verdict));
+                    if (*alive) report_outcome(evidence);
                   });
 }
 
-void Job::conclude(std::optional<Verdict> verdict) {
+void Job::report_outcome(const std::vector<Evidence>& evidence) {
   group_.reset();
   watchdogs_.reset();
+  uneven_timer_.reset();
+  std::optional<Verdict> verdict = judge(evidence);
   if (stuck_) {
     Verdict stuck{*stuck_, {}, {}};
     if (verdict) stuck.others.push_back(verdict->root);
     verdict = std::move(stuck);
   }
-  if (!verdict) return end_without_failure();
+  root_error_file_ = verdict ? error_file_of(evidence, verdict->root.rank) : "";
+  NodeOutcome outcome = outcome_of(parts_.recorder.state(), parts_.logs, verdict);
+  outcome.complete = !verdict && !stopped_ && trouble_.empty() && !stuck_leftovers_;
+  outcome.left_running = stuck_leftovers_;
+  outcome.trouble = trouble_;
+  stage_ = Stage::kWaiting;
+  if (!alone_) return parts_.link.settled(outcome);
+  if (outcome.root) on_verdict(AttemptVerdict{outcome.attempt, outcome.root, outcome.others, {}});
+  end(Outcome::kStopped, 128 + (front_lost_ ? SIGKILL : stop_signal_), "");
+}
 
-  parts_.recorder.record(verdict->root);
-  for (const event::FailureFound& other : verdict->others)
+void Job::on_verdict(const AttemptVerdict& verdict) {
+  if (stage_ == Stage::kEnded) return;
+  if (!verdict.root || verdict.root->node != assignment_.node) root_error_file_.clear();
+  if (verdict.root) parts_.recorder.record(*verdict.root);
+  for (const event::FailureFound& other : verdict.others)
     parts_.recorder.record(other);
-  const Options& options = parts_.plan.options;
-  RestartDecision decision = decide_restart(
-      verdict->root,
-      RestartBudget{attempt_, options.max_restarts, options.restart_always, stuck_leftovers_});
-  if (!decision.restart) return end(Outcome::kFailed, verdict->root.exit_code);
-  // Whoever asked for an end gets it, although a restart was due.
-  if (stop_signal_ == 0) stop_signal_ = late_signal_;
-  if (stop_signal_ != 0 || front_lost_) return end_without_failure();
-  ++attempt_;
-  last_exit_code_ = verdict->root.exit_code;
-  parts_.recorder.record(event::RestartScheduled{attempt_, attempt_, options.max_restarts});
-  if (parts_.store != nullptr) parts_.store->reset();
-  start_attempt();
+  if (several_nodes() && !verdict.victims.empty()) {
+    parts_.recorder.record(event::VictimsFound{verdict.attempt, verdict.victims});
+  }
+  if (!verdict.restarts) return;
+  parts_.recorder.record(event::RestartScheduled{verdict.attempt + 1, verdict.restart_count,
+                                                 parts_.plan.options.max_restarts});
 }
 
-void Job::end_without_failure() {
-  if (front_lost_) return end(Outcome::kStopped, 128 + SIGKILL);
-  if (stop_signal_ != 0) return end(Outcome::kStopped, 128 + stop_signal_);
-  if (no_attempt_) return end(Outcome::kFailed, last_exit_code_);
-  if (stuck_leftovers_) return end(Outcome::kFailed, kExitTrouble);
-  end(Outcome::kSucceeded, 0);
+void Job::on_job_end(const JobEnd& job_end) {
+  if (stage_ == Stage::kEnded) return;
+  end(job_end.outcome, job_end.exit_code, job_end.why);
 }
 
-void Job::end(Outcome outcome, int exit_code) {
+void Job::end(Outcome outcome, int exit_code, const std::string& why) {
+  MUST(!group_);
   stage_ = Stage::kEnded;
-  uneven_timer_.reset();
-  parts_.recorder.record(event::JobEnded{outcome, exit_code, ""});
+  parts_.recorder.record(event::JobEnded{outcome, exit_code, why});
   on_end_(exit_code);
 }
 

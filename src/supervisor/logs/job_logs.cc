@@ -25,6 +25,8 @@ bool same_place(int a, int b) {
          at_a.st_ino == at_b.st_ino;
 }
 
+constexpr char kPrefixVariable[] = "TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE";
+
 class JobLogsImpl final : public JobLogs {
  public:
   JobLogsImpl(Loop& loop, const LaunchPlan& plan, Callbacks callbacks, Consoles consoles,
@@ -40,7 +42,7 @@ class JobLogsImpl final : public JobLogs {
   ~JobLogsImpl() override { drop_workers(); }
 
   const std::string& run_dir() const override { return folder_.path; }
-  Result<void> begin_attempt(int attempt) override;
+  Result<void> begin_attempt(int attempt, int first_rank) override;
 
   std::string error_file(int local_rank) const override {
     return attempt_dir_.empty() ? "" : worker_dir(local_rank) + "/error.json";
@@ -67,6 +69,7 @@ class JobLogsImpl final : public JobLogs {
   void make_consoles();
   void drop_workers();
   Console::Settings console_settings(bool out, bool err);
+  Result<void> route_ranks(int first_rank);
   Result<void> open_filter(Stream stream);
   std::string worker_dir(int local_rank) const {
     return attempt_dir_ + "/" + std::to_string(local_rank);
@@ -83,6 +86,7 @@ class JobLogsImpl final : public JobLogs {
   LaunchPlan plan_;
   RunFolder folder_;
   std::vector<WorkerRoutes> routes_;
+  int first_rank_ = 0;  // that routes_ are for
   StreamWorld world_;
   std::string attempt_dir_;  // empty without files
   std::vector<std::unique_ptr<WorkerStreams>> workers_;
@@ -119,13 +123,26 @@ Console::Settings JobLogsImpl::console_settings(bool out, bool err) {
   return settings;
 }
 
+// Which ranks are shown may depend on the numbers that the attempt gives them.
+Result<void> JobLogsImpl::route_ranks(int first_rank) {
+  if (first_rank == first_rank_) return {};
+  const char* prefix = std::getenv(kPrefixVariable);
+  auto routes = plan_routes(plan_.options, static_cast<int>(routes_.size()), first_rank,
+                            !folder_.path.empty(), prefix == nullptr ? "" : prefix);
+  if (!routes) return routes.error();
+  routes_ = std::move(*routes);
+  first_rank_ = first_rank;
+  return {};
+}
+
 // Their end may make room on a console, which must not find them half gone.
 void JobLogsImpl::drop_workers() {
   auto dropped = std::move(workers_);
   workers_.clear();
 }
 
-Result<void> JobLogsImpl::begin_attempt(int attempt) {
+Result<void> JobLogsImpl::begin_attempt(int attempt, int first_rank) {
+  if (auto routed = route_ranks(first_rank); !routed) return routed;
   drop_workers();
   for (auto* filter : {&world_.out_filter, &world_.err_filter}) {
     if (*filter) old_filters_.push_back(std::move(*filter));
@@ -141,7 +158,7 @@ Result<void> JobLogsImpl::begin_attempt(int attempt) {
   }
   for (size_t i = 0; i < routes_.size(); ++i) {
     int local_rank = static_cast<int>(i);
-    WorkerStreams::Identity identity{local_rank, local_rank, attempt, ""};
+    WorkerStreams::Identity identity{local_rank, first_rank + local_rank, attempt, ""};
     if (!attempt_dir_.empty()) {
       identity.dir = worker_dir(local_rank);
       if (mkdir(identity.dir.c_str(), 0777) != 0) {
@@ -227,7 +244,7 @@ Result<std::unique_ptr<JobLogs>> JobLogs::open(Loop& loop, const LaunchPlan& pla
   signal(SIGPIPE, SIG_IGN);
   auto folder = make_run_folder(plan.options.log_dir, plan.run_id);
   if (!folder) return folder.error();
-  const char* prefix = std::getenv("TORCHELASTIC_LOG_LINE_PREFIX_TEMPLATE");
+  const char* prefix = std::getenv(kPrefixVariable);
   auto routes = plan_routes(plan.options, static_cast<int>(plan.workers.size()), 0,
                             !folder->path.empty(), prefix == nullptr ? "" : prefix);
   if (!routes) return routes.error();

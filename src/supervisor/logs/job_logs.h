@@ -48,8 +48,9 @@ class JobLogs {
   // Absolute path of the run's folder, empty without logs.
   virtual const std::string& run_dir() const = 0;
 
-  // Makes attempt_<n>/<local rank>/ for all workers. Never touches an earlier attempt.
-  virtual Result<void> begin_attempt(int attempt) = 0;
+  // Makes attempt_<n>/<local rank>/ for all workers. Never touches an earlier attempt. `first_rank`
+  // is the global rank of local rank 0 in it.
+  virtual Result<void> begin_attempt(int attempt, int first_rank) = 0;
 
   // "" without logs.
   virtual std::string error_file(int local_rank) const = 0;

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <optional>
+#include <span>
+
+#include "supervisor/diagnosis/diagnose.h"
+#include "supervisor/job/state.h"
+#include "supervisor/logs/job_logs.h"
+#include "supervisor/rendezvous/round.h"
+
+namespace muster {
+
+// What this node reports of an attempt: the verdict over its own evidence, each failure with its
+// host, its times and its logs, and its victims folded by reason. Whether it is complete and what
+// is left running is the caller's to say.
+NodeOutcome outcome_of(const JobState& state, const JobLogs& logs,
+                       const std::optional<Verdict>& verdict);
+
+// Adds what only the node knows on which it happened.
+void complete_failure(event::FailureFound& failure, const JobState& state, const JobLogs& logs);
+
+// Of a failure whose evidence is not gathered yet: judged by its wait status alone.
+event::FailureFound preliminary_failure(const JobState& state, const RankState& rank);
+
+}  // namespace muster
