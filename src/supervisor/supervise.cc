@@ -21,6 +21,7 @@
 #include "supervisor/job/recorder.h"
 #include "supervisor/job/report.h"
 #include "supervisor/job/torchelastic_events.h"
+#include "supervisor/job/uneven_end.h"
 #include "supervisor/job/watchdogs.h"
 #include "supervisor/logs/job_logs.h"
 #include "supervisor/rendezvous/rendezvous.h"
@@ -119,6 +120,9 @@ class Run {
   Recorder recorder_;
   std::unique_ptr<JobLogs> logs_;
   std::unique_ptr<EventLog> event_log_;
+  UnevenEndWatch uneven_{loop_, recorder_, [this](const std::string& line) {
+                           logs_->say("muster: " + line);
+                         }};
   std::unique_ptr<Rendezvous> link_;
   std::unique_ptr<Job> job_;
   std::unique_ptr<GuardChannel> guard_;
@@ -203,7 +207,10 @@ void Run::observe() {
   recorder_.observe([this](const JobState& state, const Event& event) {
     if (auto line = live_line(state, event)) logs_->say("muster: " + *line);
   });
-  recorder_.observe([this](const JobState&, const Event& event) { link_->report(event); });
+  recorder_.observe([this](const JobState&, const Event& event) {
+    uneven_.observe(event);
+    link_->report(event);
+  });
   const Options& options = launch_.plan.options;
   if (options.event_log_handler == "console") {
     TorchelasticFacts facts{options.role, options.rdzv_backend};

@@ -82,6 +82,13 @@ struct JobStory {
     found.kind = "exit_code";
     found.exit_code = 3;
     found.message = std::move(message);
+    found.host = state.job.host;
+    const RankState* of = state.current() ? state.current()->find(rank) : nullptr;
+    if (of == nullptr || of->pid == 0) return found;
+    const int64_t end_us = of->ended_us > 0 ? of->ended_us : state.last_us;
+    found.ran_us = end_us - of->started_us;
+    found.time_us = (state.started + std::chrono::microseconds(end_us)).time_since_epoch() /
+                    std::chrono::microseconds(1);
     return found;
   }
 

@@ -10,7 +10,6 @@
 #include "supervisor/diagnosis/wait_status.h"
 #include "supervisor/job/gather.h"
 #include "supervisor/job/outcome.h"
-#include "supervisor/job/report.h"
 #include "supervisor/workers/proc_fs.h"
 
 namespace muster {
@@ -46,8 +45,11 @@ void Job::start() {
 }
 
 void Job::on_assignment(const Assignment& assignment) {
-  if (stage_ == Stage::kEnded) return;
-  MUST(stage_ == Stage::kWaiting);
+  if (stage_ != Stage::kWaiting) {
+    if (stage_ == Stage::kEnded) return;
+    parts_.recorder.trouble("rendezvous", "an assignment came while workers are still running");
+    return;
+  }
   assignment_ = assignment;
   start_attempt();
 }
@@ -203,7 +205,7 @@ void Job::on_worker_exit(const WorkerEnd& end) {
                                              end.local_rank, end.pid, end.wait_status,
                                              end.max_rss_kib});
   if (stage_ != Stage::kRunning) return;
-  if (end.wait_status == 0) return watch_for_uneven_end();
+  if (end.wait_status == 0) return;
   begin_stop(SIGTERM, StopReason::kFailure);
   const JobState& state = parts_.recorder.state();
   fail(preliminary_failure(state, *state.current()->find(rank_of(end.local_rank))));
@@ -214,15 +216,6 @@ void Job::fail(const event::FailureFound& preliminary) {
   FailureNotice notice{assignment_.attempt, preliminary};
   complete_failure(notice.preliminary, parts_.recorder.state(), parts_.logs);
   parts_.link.failed(notice);
-}
-
-// A rank that returned early and others that wait for it look like a hang: say so, once.
-void Job::watch_for_uneven_end() {
-  uneven_timer_ = Timer::start(parts_.loop, Milliseconds(kUnevenEndUs / 1000), [this] {
-    if (auto line = uneven_end_line(parts_.recorder.state(), parts_.recorder.now_us())) {
-      parts_.logs.say("muster: " + *line);
-    }
-  });
 }
 
 void Job::begin_stop(int signal, StopReason reason) {
@@ -334,7 +327,6 @@ void Job::judge_attempt() {
 void Job::report_outcome(const std::vector<Evidence>& evidence) {
   group_.reset();
   watchdogs_.reset();
-  uneven_timer_.reset();
   std::optional<Verdict> verdict = judge(evidence);
   if (stuck_) {
     Verdict stuck{*stuck_, {}, {}};
@@ -347,6 +339,7 @@ void Job::report_outcome(const std::vector<Evidence>& evidence) {
   outcome.left_running = stuck_leftovers_;
   outcome.trouble = trouble_;
   stage_ = Stage::kWaiting;
+  if (early_end_) return end(early_end_->outcome, early_end_->exit_code, early_end_->why);
   if (!alone_) return parts_.link.settled(outcome);
   if (outcome.root) on_verdict(AttemptVerdict{outcome.attempt, outcome.root, outcome.others, {}});
   end(Outcome::kStopped, 128 + (front_lost_ ? SIGKILL : stop_signal_), "");
@@ -368,7 +361,10 @@ void Job::on_verdict(const AttemptVerdict& verdict) {
 
 void Job::on_job_end(const JobEnd& job_end) {
   if (stage_ == Stage::kEnded) return;
-  end(job_end.outcome, job_end.exit_code, job_end.why);
+  if (stage_ == Stage::kWaiting) return end(job_end.outcome, job_end.exit_code, job_end.why);
+  // Nobody ends a job under running workers; should it happen, they go first.
+  early_end_ = job_end;
+  if (stage_ == Stage::kRunning) begin_stop(SIGTERM, StopReason::kCoordinatorLost);
 }
 
 void Job::end(Outcome outcome, int exit_code, const std::string& why) {

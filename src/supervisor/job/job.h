@@ -10,7 +10,6 @@
 
 #include "loop/loop.h"
 #include "loop/result.h"
-#include "loop/timer.h"
 #include "supervisor/cli/plan.h"
 #include "supervisor/diagnosis/diagnose.h"
 #include "supervisor/job/recorder.h"
@@ -92,7 +91,6 @@ class Job {
   void settle_if_quiet();
   void judge_attempt();
   void report_outcome(const std::vector<Evidence>& evidence);
-  void watch_for_uneven_end();
   void end(Outcome outcome, int exit_code, const std::string& why);
 
   int rank_of(int local_rank) const { return assignment_.first_rank + local_rank; }
@@ -106,7 +104,6 @@ class Job {
   std::vector<int> stop_signals_;  // --signals-to-handle as numbers
   std::unique_ptr<WorkerGroup> group_;
   std::unique_ptr<Watchdogs> watchdogs_;
-  Owned<Timer> uneven_timer_;
   std::optional<event::FailureFound> stuck_;  // a worker that hangs in the kernel, found alive
   std::optional<event::SpawnFailed> spawn_failed_;
   std::set<int> undrained_;  // local ranks whose streams have not reached their end
@@ -117,6 +114,7 @@ class Job {
   bool front_lost_ = false;
   bool alone_ = false;   // the end is decided here: the front is lost, this node leaves, or
                          // there is no coordinator to ask
+  std::optional<JobEnd> early_end_;  // came while workers still ran
   std::string trouble_;  // this attempt could not be begun
   bool stuck_leftovers_ = false;                                // something could not be ended
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // guards pool callbacks

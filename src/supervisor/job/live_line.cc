@@ -18,6 +18,16 @@ constexpr size_t kMaxLine = 200;
 // A loop's timer may fire this much before the clock of the events says so.
 constexpr int64_t kTimerSlackUs = 100'000;
 
+// Where a rank runs, if that needs saying.
+std::string on_host(const AttemptState& attempt, int rank) {
+  return attempt.node_count > 1 ? " on " + clean_line(attempt.host_of(rank)) : "";
+}
+
+std::string nodes_text(int min, int max) {
+  if (max == 1) return "1 node";
+  return (min < max ? std::to_string(min) + ":" : "") + std::to_string(max) + " nodes";
+}
+
 int count_running(const AttemptState& attempt) {
   return static_cast<int>(
       std::count_if(attempt.ranks.begin(), attempt.ranks.end(),
@@ -52,11 +62,49 @@ struct LiveLine {
   }
 
   Line operator()(const event::JobStarted& e) const {
-    std::string line = "run " + clean_line(e.run_id) + " · 1 node · " +
+    std::string line = "run " + clean_line(e.run_id) + " · " +
+                       nodes_text(e.min_nodes, e.max_nodes) + " · " +
                        std::to_string(e.local_world_size) +
                        (e.local_world_size == 1 ? " worker" : " workers");
+    if (e.max_nodes > 1) line += " here";
     if (!e.log_dir.empty()) line += " · logs " + clean_line(e.log_dir);
     return line;
+  }
+
+  Line operator()(const event::AttemptStarted& e) const {
+    const AttemptState* attempt = state.current();
+    if (state.job.max_nodes == 1 || !attempt) return std::nullopt;
+    std::vector<int> ranks;
+    for (const RankState& rank : attempt->ranks) {
+      if (rank.node == e.node) ranks.push_back(rank.rank);
+    }
+    return "attempt " + std::to_string(e.attempt) + " · node " + std::to_string(e.node) + " of " +
+           std::to_string(e.node_count) + " · " + rank_ranges(ranks) + " of " +
+           std::to_string(e.world_size) + " · store " + clean_line(e.master_addr) + ":" +
+           std::to_string(e.master_port);
+  }
+
+  Line operator()(const event::StopOrdered& e) const {
+    const AttemptState* attempt = state.current();
+    std::vector<int> running;
+    for (const RankState& rank : attempt ? attempt->ranks : std::vector<RankState>()) {
+      if (rank.phase == RankPhase::kRunning && rank.node == attempt->node) {
+        running.push_back(rank.rank);
+      }
+    }
+    if (running.empty()) return std::nullopt;
+    return clean_line(e.why) + "; stopping " + rank_ranges(running);
+  }
+
+  Line operator()(const event::NodesAwaited& e) const { return clean_line(e.text); }
+
+  Line operator()(const event::NodeLost& e) const { return clean_line(e.message); }
+
+  Line operator()(const event::NodeJoined& e) const {
+    // Before the start the line about who is awaited says it.
+    if (!state.current()) return std::nullopt;
+    return clean_line(e.host) + " joined with " + std::to_string(e.workers) +
+           (e.workers == 1 ? " worker" : " workers") + (e.spare ? ", as a spare" : "");
   }
 
   Line operator()(const event::WorkerExited& e) const {
@@ -66,8 +114,8 @@ struct LiveLine {
     WaitStatus status = decode_wait_status(e.wait_status);
     if (rank == nullptr || status.success()) return std::nullopt;
     if (rank->stopped_for != StopReason::kNone) return std::nullopt;  // it obeyed
-    std::string line = rank_ranges({e.rank}) + " (pid " + std::to_string(e.pid) + ") " +
-                       describe_end(status) + " after " +
+    std::string line = rank_ranges({e.rank}) + " (pid " + std::to_string(e.pid) + ")" +
+                       on_host(*attempt, e.rank) + " " + describe_end(status) + " after " +
                        duration_text(rank->ended_us - rank->started_us);
     if (first_failure(*attempt)) line += stopping_text(*attempt);
     return line;
@@ -76,7 +124,8 @@ struct LiveLine {
   Line operator()(const event::SpawnFailed& e) const {
     const AttemptState* attempt = state.current();
     if (!attempt || attempt->attempt != e.attempt) return std::nullopt;
-    std::string line = rank_ranges({e.rank}) + " could not be started: " + clean_line(e.message);
+    std::string line = rank_ranges({e.rank}) + on_host(*attempt, e.rank) +
+                       " could not be started: " + clean_line(e.message);
     if (first_failure(*attempt)) line += stopping_text(*attempt);
     return line;
   }
@@ -99,8 +148,10 @@ struct LiveLine {
     std::string line = "restarting (attempt " + std::to_string(e.used + 1) + " of " +
                        std::to_string(e.max + 1) + ")";
     if (attempt && attempt->root_cause) {
-      line += " after " + rank_ranges({attempt->root_cause->rank}) + ": " +
-              attempt->root_cause->message;
+      const event::FailureFound& root = *attempt->root_cause;
+      line += " after " + (root.rank < 0 ? clean_line(root.host)
+                                         : rank_ranges({root.rank}) + on_host(*attempt, root.rank));
+      line += ": " + root.message;
     }
     return line;
   }

@@ -34,24 +34,18 @@ void add_path(Lines& lines, std::string label, const std::string& path) {
   lines.push_back("  " + label + valid_utf8(path));
 }
 
-const RankState* find_rank(const AttemptState& attempt, int rank) {
-  auto found = std::find_if(attempt.ranks.begin(), attempt.ranks.end(),
-                            [&](const RankState& r) { return r.rank == rank; });
-  return found == attempt.ranks.end() ? nullptr : &*found;
+// The host of a failure; those of older files happened where the file was written.
+std::string host_of(const JobState& state, const event::FailureFound& failure) {
+  return clean_line(failure.host.empty() ? state.job.host : failure.host);
 }
 
-// When it failed: its death, or for one that is still there the end of what is known.
-int64_t end_of(const JobState& state, const RankState& rank) {
-  return rank.phase == RankPhase::kRunning ? state.last_us : rank.ended_us;
-}
-
-std::string failure_headline(const JobState& state, const event::FailureFound& root,
-                             const RankState* rank) {
+std::string failure_headline(const JobState& state, const event::FailureFound& root) {
+  if (root.rank < 0) return host_of(state, root) + " failed · " + root.message;
   std::string text = "rank " + std::to_string(root.rank) + " (local " +
-                     std::to_string(root.local_rank) + ") on " + valid_utf8(state.job.host);
+                     std::to_string(root.local_rank) + ") on " + host_of(state, root);
   if (root.pid == 0) return text + " could not be started · " + root.message;
   text += " failed";
-  if (rank) text += " after " + duration_text(end_of(state, *rank) - rank->started_us);
+  if (root.ran_us >= 0) text += " after " + duration_text(root.ran_us);
   return text + " · " + root.message;
 }
 
@@ -61,12 +55,11 @@ std::string headline(const JobState& state, const AttemptState* attempt) {
     return "stopped after " + duration_text(state.last_us) + " by " +
            describe_signal(*state.stop_signal);
   }
-  if (attempt && attempt->root_cause) {
-    return failure_headline(state, *attempt->root_cause,
-                            find_rank(*attempt, attempt->root_cause->rank));
-  }
   std::string text =
       std::string(stopped ? "stopped" : "failed") + " after " + duration_text(state.last_us);
+  if (stopped && state.stop_order) return text + " · " + clean_line(state.stop_order->why);
+  if (state.end && !state.end->why.empty()) return text + " · " + clean_line(state.end->why);
+  if (attempt && attempt->root_cause) return failure_headline(state, *attempt->root_cause);
   if (!state.troubles.empty()) {
     const event::Trouble& last = state.troubles.back();
     text += " · " + last.subject + ": " + clean_line(last.message);
@@ -94,15 +87,19 @@ std::string group_by_text(const std::vector<std::pair<int, std::string>>& texts,
 
 void add_root(Lines& lines, const JobState& state, const AttemptState& attempt) {
   const event::FailureFound& root = *attempt.root_cause;
-  const RankState* rank = find_rank(attempt, root.rank);
-  std::string text = "rank " + std::to_string(root.rank);
+  std::string text = root.rank < 0 ? "node " + std::to_string(root.node)
+                                   : "rank " + std::to_string(root.rank);
   if (root.pid != 0) text += " pid " + std::to_string(root.pid);
+  if (attempt.node_count > 1) text += " on " + host_of(state, root);
   text += " attempt " + std::to_string(root.attempt);
-  if (rank) {
-    text += " " + utc_text(state.started + std::chrono::microseconds(end_of(state, *rank)), 3);
+  if (root.time_us > 0) {
+    std::chrono::system_clock::time_point time{std::chrono::microseconds(root.time_us)};
+    text += " " + utc_text(time, 3);
   }
   text += " · " + root.kind;
-  if (state.end && state.end->outcome == Outcome::kStopped) text += ": " + root.message;
+  const bool in_headline = state.end && state.end->outcome == Outcome::kFailed &&
+                           state.end->why.empty();
+  if (!in_headline) text += ": " + root.message;
   add_field(lines, "root cause", text);
 }
 
@@ -134,13 +131,27 @@ void add_other_causes(Lines& lines, const AttemptState& attempt) {
       add_field(lines, "", "and " + rank_ranges(rest));
       return;
     }
-    add_field(lines, i == 0 ? "also failed" : "",
-              "rank " + std::to_string(others[i].rank) + " pid " + std::to_string(others[i].pid) +
-                  " · " + others[i].message);
+    std::string text =
+        "rank " + std::to_string(others[i].rank) + " pid " + std::to_string(others[i].pid);
+    if (attempt.node_count > 1) text += " on " + clean_line(others[i].host);
+    add_field(lines, i == 0 ? "also failed" : "", text + " · " + others[i].message);
   }
 }
 
+// Of several nodes: what the coordinator told, the same on all of them.
+void add_victim_groups(Lines& lines, const AttemptState& attempt) {
+  std::string text;
+  for (const event::VictimGroup& group : attempt.victims) {
+    if (!text.empty()) text += "; ";
+    const bool one = group.ranks.find_first_of("-,") == std::string::npos;
+    text += (one ? "rank " : "ranks ") + clean_line(group.ranks) + " (" +
+            clean_line(group.reason) + ")";
+  }
+  if (!text.empty()) add_field(lines, "victims", text);
+}
+
 void add_victims(Lines& lines, const JobState& state, const AttemptState& attempt) {
+  if (attempt.node_count > 1) return add_victim_groups(lines, attempt);
   std::vector<std::pair<int, std::string>> texts;
   std::vector<int> pending;
   bool stopped = state.end && state.end->outcome == Outcome::kStopped;
@@ -186,10 +197,18 @@ void add_restarts(Lines& lines, const JobState& state, const AttemptState* attem
 
 void add_paths(Lines& lines, const JobState& state, const AttemptState* attempt,
                const LogPath& log_path) {
-  if (attempt && attempt->root_cause && log_path) {
+  if (attempt && attempt->root_cause) {
     const event::FailureFound& root = *attempt->root_cause;
-    std::string err = log_path(root.attempt, root.local_rank, Stream::kStderr);
-    std::string out = log_path(root.attempt, root.local_rank, Stream::kStdout);
+    // A path of another node is written as scp takes it.
+    const bool elsewhere = attempt->node_count > 1 && root.node != attempt->node;
+    auto path = [&](Stream stream) {
+      if (root.rank < 0) return std::string();
+      std::string known = stream == Stream::kStderr ? root.stderr_log : root.stdout_log;
+      if (elsewhere) return known.empty() ? known : root.host + ":" + known;
+      return known.empty() && log_path ? log_path(root.attempt, root.local_rank, stream) : known;
+    };
+    std::string err = path(Stream::kStderr);
+    std::string out = path(Stream::kStdout);
     add_path(lines, "logs", err);
     if (out != err) add_path(lines, err.empty() ? "logs" : "", out);
   }
@@ -197,9 +216,13 @@ void add_paths(Lines& lines, const JobState& state, const AttemptState* attempt,
 }
 
 Lines success_report(const JobState& state) {
-  int count = state.job.local_world_size;
-  std::string line = "muster: " + std::to_string(count) + (count == 1 ? " worker" : " workers") +
-                     " finished in " + duration_text(state.last_us);
+  const AttemptState* attempt = state.current();
+  const bool several = attempt != nullptr && attempt->node_count > 1;
+  const int count = several ? attempt->world_size : state.job.local_world_size;
+  std::string line = "muster: " + std::to_string(count) + (count == 1 ? " worker" : " workers");
+  if (several) line += " on " + std::to_string(attempt->node_count) + " nodes";
+  if (attempt == nullptr) line = "muster: this spare node was not needed; the job";
+  line += " finished in " + duration_text(state.last_us);
   if (state.restarts_used == 1) line += " · after 1 restart";
   if (state.restarts_used > 1) {
     line += " · after " + std::to_string(state.restarts_used) + " restarts";
@@ -215,6 +238,7 @@ Lines success_report(const JobState& state) {
 
 std::string describe_signal(const event::SignalReceived& received) {
   std::string text = signal_name(received.signal);
+  if (!received.host.empty()) text += " on " + clean_line(received.host);
   if (received.sender_pid == 0) {
     if (!received.sender.empty()) return text + " from " + clean_line(received.sender);
     bool typed = received.signal == SIGINT || received.signal == SIGQUIT;

@@ -13,13 +13,25 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
+double seconds(int64_t microseconds) {
+  const int64_t milliseconds = microseconds / 1000;
+  return static_cast<double>(milliseconds) / 1000;
+}
+
+std::chrono::system_clock::time_point unix_time(int64_t microseconds) {
+  return std::chrono::system_clock::time_point{std::chrono::microseconds(microseconds)};
+}
+
 Json failure_json(const JobState& state, const event::FailureFound& failure) {
   Json json;
   json["rank"] = failure.rank;
   json["local_rank"] = failure.local_rank;
-  json["host"] = state.job.host;
+  json["host"] = failure.host.empty() ? state.job.host : failure.host;
+  json["node"] = failure.node;
   json["pid"] = failure.pid;
   json["attempt"] = failure.attempt;
+  json["time"] = failure.time_us > 0 ? Json(utc_text(unix_time(failure.time_us), 3)) : Json(nullptr);
+  json["ran_s"] = failure.ran_us >= 0 ? Json(seconds(failure.ran_us)) : Json(nullptr);
   json["kind"] = failure.kind;
   json["signal"] = failure.signal == 0 ? Json(nullptr) : Json(signal_name(failure.signal));
   json["exit_code"] = failure.exit_code;
@@ -27,6 +39,8 @@ Json failure_json(const JobState& state, const event::FailureFound& failure) {
   json["note"] = failure.note;
   json["excerpt"] = failure.excerpt;
   json["excerpt_source"] = failure.excerpt_source;
+  json["stdout_log"] = failure.stdout_log;
+  json["stderr_log"] = failure.stderr_log;
   return json;
 }
 
@@ -34,7 +48,7 @@ Json victim_json(const JobState& state, const AttemptState& attempt, const RankS
   Json json;
   json["rank"] = rank.rank;
   json["local_rank"] = rank.local_rank;
-  json["host"] = state.job.host;
+  json["host"] = attempt.host_of(rank.rank);
   json["pid"] = rank.pid;
   json["attempt"] = attempt.attempt;
   bool ended = rank.phase == RankPhase::kExited;
@@ -45,14 +59,43 @@ Json victim_json(const JobState& state, const AttemptState& attempt, const RankS
   return json;
 }
 
-Json stop_json(const event::SignalReceived& stop) {
+Json stop_json(const JobState& state, const event::SignalReceived& stop) {
   Json json;
   json["kind"] = "stopped_by_user";
   json["signal"] = signal_name(stop.signal);
   json["sender_pid"] = stop.sender_pid;
   json["sender_uid"] = stop.sender_uid;
   json["sender"] = stop.sender;
+  json["host"] = stop.host.empty() ? state.job.host : stop.host;
   return json;
+}
+
+// Another node was signalled, and this one only heard of it.
+Json stop_order_json(const event::StopOrdered& order) {
+  Json json;
+  json["kind"] = "stopped_by_user";
+  json["signal"] = signal_name(order.signal);
+  json["why"] = order.why;
+  return json;
+}
+
+Json stop_json(const JobState& state) {
+  if (state.stop_signal) return stop_json(state, *state.stop_signal);
+  return state.stop_order ? stop_order_json(*state.stop_order) : Json(nullptr);
+}
+
+// The nodes of the last attempt, as far as this muster knows them.
+Json nodes_json(const JobState& state) {
+  Json list = Json::array();
+  const AttemptState* attempt = state.current();
+  if (!attempt) return list;
+  for (const event::NodeSpan& span : attempt->nodes) {
+    list.push_back({{"node", span.node},
+                    {"host", span.host},
+                    {"first_rank", span.first_rank},
+                    {"workers", span.workers}});
+  }
+  return list;
 }
 
 Json leftover_json(const event::LeftoverFound& leftover) {
@@ -69,6 +112,7 @@ Json leftover_json(const event::LeftoverFound& leftover) {
 void add_causes(const JobState& state, Json& json) {
   Json others = Json::array();
   Json victims = Json::array();
+  Json groups = Json::array();
   json["root_cause"] = nullptr;
   const AttemptState* attempt = state.current();
   bool succeeded = state.end && state.end->outcome == Outcome::kSucceeded;
@@ -79,9 +123,12 @@ void add_causes(const JobState& state, Json& json) {
     for (const RankState* rank : ranks_stopped_by_us(*attempt)) {
       victims.push_back(victim_json(state, *attempt, *rank));
     }
+    for (const event::VictimGroup& group : attempt->victims)
+      groups.push_back({{"ranks", group.ranks}, {"reason", group.reason}});
   }
   json["other_causes"] = std::move(others);
   json["victims"] = std::move(victims);
+  json["victim_groups"] = std::move(groups);
 }
 
 Json earlier_failures(const JobState& state) {
@@ -102,16 +149,18 @@ std::string summary_json(const JobState& state) {
   json["run_id"] = state.job.run_id;
   json["outcome"] = state.end ? outcome_name(state.end->outcome) : "running";
   json["exit_code"] = state.end ? Json(state.end->exit_code) : Json(nullptr);
+  json["why"] = state.end ? state.end->why : "";
   json["host"] = state.job.host;
   json["program"] = state.job.program;
   json["command"] = state.job.command;
   json["world_size"] = state.job.world_size;
+  json["node_count"] = state.current() ? state.current()->node_count : 0;
+  json["nodes"] = nodes_json(state);
   json["started"] = utc_text(state.started, 3);
-  const int64_t milliseconds = state.last_us / 1000;
-  json["duration_s"] = static_cast<double>(milliseconds) / 1000;
+  json["duration_s"] = seconds(state.last_us);
   add_causes(state, json);
   json["earlier_failures"] = earlier_failures(state);
-  json["stop"] = state.stop_signal ? stop_json(*state.stop_signal) : Json(nullptr);
+  json["stop"] = stop_json(state);
   json["restarts"] = {{"used", state.restarts_used}, {"max", state.job.max_restarts}};
   json["leftovers"] = Json::array();
   for (const auto& leftover : state.leftovers)

@@ -29,7 +29,7 @@ struct Writer {
     Json metadata;
     metadata["run_id"] = state.job.run_id;
     metadata["global_rank"] = worker ? Json(worker->rank) : Json(nullptr);
-    metadata["group_rank"] = 0;
+    metadata["group_rank"] = attempt ? attempt->node : 0;
     metadata["worker_id"] = worker ? Json(std::to_string(worker->pid)) : Json(nullptr);
     metadata["role"] = facts.role;
     metadata["hostname"] = state.job.host;
@@ -38,7 +38,7 @@ struct Writer {
     metadata["rdzv_backend"] = facts.rdzv_backend;
     metadata["raw_error"] = std::move(raw_error);
     metadata["metadata"] = details.dump(-1, ' ', false, Json::error_handler_t::replace);
-    metadata["agent_restarts"] = attempt ? attempt->attempt : 0;
+    metadata["agent_restarts"] = attempt ? attempt->restart_count : 0;
     metadata["duration_ms"] = attempt ? (event.mono_us - attempt->started_us) / 1000 : 0;
     Json line;
     line["name"] = "torchelastic.worker.status." + status;
@@ -50,7 +50,9 @@ struct Writer {
   }
 
   Json group_details() const {
-    return {{"group_world_size", 1}, {"entry_point", base_name(state.job.program)}};
+    const AttemptState* attempt = state.current();
+    return {{"group_world_size", attempt ? attempt->node_count : 1},
+            {"entry_point", base_name(state.job.program)}};
   }
 
   void add_worker(const RankState& rank, const std::string& status, Json raw_error = nullptr) {
@@ -70,6 +72,7 @@ struct Writer {
     const AttemptState* attempt = state.current();
     if (!attempt) return;
     for (const RankState& rank : attempt->ranks) {
+      if (rank.node != attempt->node) continue;  // its own muster says it
       if (rank.phase == RankPhase::kPending || rank.phase == RankPhase::kSpawnFailed) continue;
       if (const event::FailureFound* failure = failure_of(*attempt, rank.rank)) {
         Json raw;
@@ -103,7 +106,7 @@ struct Writer {
   void operator()(const event::WorkerSpawned& e) {
     const AttemptState* attempt = state.current();
     const RankState* rank = attempt ? attempt->find(e.rank) : nullptr;
-    if (rank != nullptr) add_worker(*rank, "START");
+    if (rank != nullptr && rank->node == attempt->node) add_worker(*rank, "START");
   }
 
   void operator()(const event::JobEnded& e) {
