@@ -120,9 +120,8 @@ class Run {
   Recorder recorder_;
   std::unique_ptr<JobLogs> logs_;
   std::unique_ptr<EventLog> event_log_;
-  UnevenEndWatch uneven_{loop_, recorder_, [this](const std::string& line) {
-                           logs_->say("muster: " + line);
-                         }};
+  UnevenEndWatch uneven_{loop_, recorder_,
+                         [this](const std::string& line) { logs_->say("muster: " + line); }};
   std::unique_ptr<Rendezvous> link_;
   std::unique_ptr<Job> job_;
   std::unique_ptr<GuardChannel> guard_;

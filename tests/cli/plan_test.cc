@@ -121,7 +121,7 @@ TEST_CASE_FIXTURE(PlanFixture, "the token reaches the plan, never a worker, a li
   CHECK(variable(made, 0, "MUSTER_TOKEN") == "<unset>");
   CHECK(has(dry_run_text(made), "with a token"));
   CHECK(!has(dry_run_text(made), secret));
-  for (const std::string& entry : environment_for(made, made.workers[0], {0, 1, ""}))
+  for (const std::string& entry : environment_for(made, made.workers[0], assignment_of(made), {}))
     CHECK(!has(entry, secret));
 
   line.insert(line.begin(), {"--token-file", tree.file("token", "another-secret-of-it\n")});

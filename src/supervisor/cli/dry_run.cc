@@ -14,7 +14,6 @@ namespace {
 constexpr std::string_view kPlain =
     "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+@%";
 
-
 const char* meeting_name(Meeting meeting) {
   switch (meeting) {
     case Meeting::kStandalone:
@@ -61,10 +60,13 @@ Environment assigned(const LaunchPlan& plan, const WorkerPlan& worker) {
   const std::string rank = std::to_string(worker.local_rank);
   const std::string count = std::to_string(plan.workers.size());
   const std::string port = plan.master_port == 0 ? "<free port>" : std::to_string(plan.master_port);
-  const std::pair<const char*, std::string> alone[] = {
-      {"RANK", rank},       {"GROUP_RANK", "0"},       {"ROLE_RANK", rank},
-      {"WORLD_SIZE", count}, {"GROUP_WORLD_SIZE", "1"}, {"ROLE_WORLD_SIZE", count},
-      {"MASTER_ADDR", plan.master_addr}};
+  const std::pair<const char*, std::string> alone[] = {{"RANK", rank},
+                                                       {"GROUP_RANK", "0"},
+                                                       {"ROLE_RANK", rank},
+                                                       {"WORLD_SIZE", count},
+                                                       {"GROUP_WORLD_SIZE", "1"},
+                                                       {"ROLE_WORLD_SIZE", count},
+                                                       {"MASTER_ADDR", plan.master_addr}};
   Environment lines;
   for (const auto& [name, value] : alone) {
     const bool later = plan.rendezvous.several_nodes();

@@ -112,10 +112,10 @@ class Job {
   int interrupts_ = 0;    // SIGINTs so far
   bool stopped_ = false;  // this attempt's workers were told to stop
   bool front_lost_ = false;
-  bool alone_ = false;   // the end is decided here: the front is lost, this node leaves, or
-                         // there is no coordinator to ask
-  std::optional<JobEnd> early_end_;  // came while workers still ran
-  std::string trouble_;  // this attempt could not be begun
+  bool alone_ = false;  // the end is decided here: the front is lost, this node leaves, or
+                        // there is no coordinator to ask
+  std::optional<JobEnd> early_end_;                             // came while workers still ran
+  std::string trouble_;                                         // this attempt could not be begun
   bool stuck_leftovers_ = false;                                // something could not be ended
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // guards pool callbacks
 };

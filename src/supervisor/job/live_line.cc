@@ -62,10 +62,9 @@ struct LiveLine {
   }
 
   Line operator()(const event::JobStarted& e) const {
-    std::string line = "run " + clean_line(e.run_id) + " · " +
-                       nodes_text(e.min_nodes, e.max_nodes) + " · " +
-                       std::to_string(e.local_world_size) +
-                       (e.local_world_size == 1 ? " worker" : " workers");
+    std::string line =
+        "run " + clean_line(e.run_id) + " · " + nodes_text(e.min_nodes, e.max_nodes) + " · " +
+        std::to_string(e.local_world_size) + (e.local_world_size == 1 ? " worker" : " workers");
     if (e.max_nodes > 1) line += " here";
     if (!e.log_dir.empty()) line += " · logs " + clean_line(e.log_dir);
     return line;

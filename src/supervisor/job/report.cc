@@ -87,8 +87,8 @@ std::string group_by_text(const std::vector<std::pair<int, std::string>>& texts,
 
 void add_root(Lines& lines, const JobState& state, const AttemptState& attempt) {
   const event::FailureFound& root = *attempt.root_cause;
-  std::string text = root.rank < 0 ? "node " + std::to_string(root.node)
-                                   : "rank " + std::to_string(root.rank);
+  std::string text =
+      root.rank < 0 ? "node " + std::to_string(root.node) : "rank " + std::to_string(root.rank);
   if (root.pid != 0) text += " pid " + std::to_string(root.pid);
   if (attempt.node_count > 1) text += " on " + host_of(state, root);
   text += " attempt " + std::to_string(root.attempt);
@@ -97,8 +97,8 @@ void add_root(Lines& lines, const JobState& state, const AttemptState& attempt) 
     text += " " + utc_text(time, 3);
   }
   text += " · " + root.kind;
-  const bool in_headline = state.end && state.end->outcome == Outcome::kFailed &&
-                           state.end->why.empty();
+  const bool in_headline =
+      state.end && state.end->outcome == Outcome::kFailed && state.end->why.empty();
   if (!in_headline) text += ": " + root.message;
   add_field(lines, "root cause", text);
 }
@@ -144,8 +144,8 @@ void add_victim_groups(Lines& lines, const AttemptState& attempt) {
   for (const event::VictimGroup& group : attempt.victims) {
     if (!text.empty()) text += "; ";
     const bool one = group.ranks.find_first_of("-,") == std::string::npos;
-    text += (one ? "rank " : "ranks ") + clean_line(group.ranks) + " (" +
-            clean_line(group.reason) + ")";
+    text += (one ? "rank " : "ranks ") + clean_line(group.ranks) + " (" + clean_line(group.reason) +
+            ")";
   }
   if (!text.empty()) add_field(lines, "victims", text);
 }

@@ -30,7 +30,8 @@ Json failure_json(const JobState& state, const event::FailureFound& failure) {
   json["node"] = failure.node;
   json["pid"] = failure.pid;
   json["attempt"] = failure.attempt;
-  json["time"] = failure.time_us > 0 ? Json(utc_text(unix_time(failure.time_us), 3)) : Json(nullptr);
+  json["time"] =
+      failure.time_us > 0 ? Json(utc_text(unix_time(failure.time_us), 3)) : Json(nullptr);
   json["ran_s"] = failure.ran_us >= 0 ? Json(seconds(failure.ran_us)) : Json(nullptr);
   json["kind"] = failure.kind;
   json["signal"] = failure.signal == 0 ? Json(nullptr) : Json(signal_name(failure.signal));
@@ -44,7 +45,7 @@ Json failure_json(const JobState& state, const event::FailureFound& failure) {
   return json;
 }
 
-Json victim_json(const JobState& state, const AttemptState& attempt, const RankState& rank) {
+Json victim_json(const AttemptState& attempt, const RankState& rank) {
   Json json;
   json["rank"] = rank.rank;
   json["local_rank"] = rank.local_rank;
@@ -121,7 +122,7 @@ void add_causes(const JobState& state, Json& json) {
     for (const auto& other : attempt->other_causes)
       others.push_back(failure_json(state, other));
     for (const RankState* rank : ranks_stopped_by_us(*attempt)) {
-      victims.push_back(victim_json(state, *attempt, *rank));
+      victims.push_back(victim_json(*attempt, *rank));
     }
     for (const event::VictimGroup& group : attempt->victims)
       groups.push_back({{"ranks", group.ranks}, {"reason", group.reason}});
