@@ -158,7 +158,7 @@ Result<void> JobLogsImpl::begin_attempt(int attempt, int first_rank) {
   }
   for (size_t i = 0; i < routes_.size(); ++i) {
     int local_rank = static_cast<int>(i);
-    WorkerStreams::Identity identity{local_rank, first_rank + local_rank, attempt, ""};
+    WorkerStreams::Identity identity{first_rank + local_rank, local_rank, attempt, ""};
     if (!attempt_dir_.empty()) {
       identity.dir = worker_dir(local_rank);
       if (mkdir(identity.dir.c_str(), 0777) != 0) {
