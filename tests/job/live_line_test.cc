@@ -92,7 +92,7 @@ TEST_CASE("signals to muster are said with their sender") {
 
 TEST_CASE("a restart names its attempt and its reason") {
   JobStory story;
-  story.start(2, 2).start_attempt(2).say(story.failure(1)).say(event::RestartScheduled{1, 1, 2});
+  story.start(2, 2).start_attempt(2).say(story.failure(1)).say(event::RestartScheduled{1, 1, 2, true});
   CHECK(live(story) == "restarting (attempt 2 of 3) after rank 1: exited with code 3");
 }
 

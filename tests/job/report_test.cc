@@ -79,7 +79,7 @@ TEST_CASE("success is one line") {
 TEST_CASE("success after restarts and with ended descendants says so") {
   JobStory story;
   story.start(1, 2, "").start_attempt(1).exits(0, 256).say(story.failure(0));
-  story.say(event::RestartScheduled{1, 1, 2}).start_attempt(1).exits(0, 0);
+  story.say(event::RestartScheduled{1, 1, 2, true}).start_attempt(1).exits(0, 0);
   story.say(event::LeftoverFound{77, "sleep 99", "S", "", true, "ended"})
       .ends(Outcome::kSucceeded, 0);
   CHECK(report(story) ==
@@ -135,7 +135,7 @@ TEST_CASE("victims that ended in another way than told are set apart") {
 TEST_CASE("independent causes and earlier attempts are listed") {
   JobStory story;
   story.start(3, 1).start_attempt(3).say(story.failure(2, "killed by SIGSEGV (signal 11)"));
-  story.say(event::RestartScheduled{1, 1, 1}).start_attempt(3).exits(0, 768).exits(1, 512);
+  story.say(event::RestartScheduled{1, 1, 1, true}).start_attempt(3).exits(0, 768).exits(1, 512);
   story.say(story.failure(0)).say(story.failure(1, "exited with code 2"));
   story.ends(Outcome::kFailed, 3);
   std::string text = report(story);
@@ -179,7 +179,7 @@ TEST_CASE("the report never has more than 25 lines and gives the excerpt what is
   story.start(300, 5);
   for (int i = 0; i < 5; ++i) {
     story.start_attempt(300).say(exception_of(story, i));
-    story.say(event::RestartScheduled{i + 1, i + 1, 5});
+    story.say(event::RestartScheduled{i + 1, i + 1, 5, true});
   }
   story.start_attempt(300);
   for (int i = 0; i < 300; ++i)

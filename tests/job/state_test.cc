@@ -56,7 +56,7 @@ TEST_CASE("phases follow the events") {
   CHECK(story.state.phase == Phase::kRunning);
   story.exits(0, 256).stops(1, 15);
   CHECK(story.state.phase == Phase::kStopping);
-  story.exits(1, 15).say(event::RestartScheduled{1, 1, 1});
+  story.exits(1, 15).say(event::RestartScheduled{1, 1, 1, true});
   CHECK(story.state.phase == Phase::kRestarting);
   CHECK(story.state.restarts_used == 1);
   story.start_attempt(2);
@@ -100,7 +100,7 @@ TEST_CASE("the first failure of an attempt is its root cause, later ones stand b
   story.start(3, 1).start_attempt(3).say(story.failure(1)).say(story.failure(2));
   CHECK(story.state.current()->root_cause->rank == 1);
   REQUIRE(story.state.current()->other_causes.size() == 1);
-  story.say(event::RestartScheduled{1, 1, 1}).start_attempt(3);
+  story.say(event::RestartScheduled{1, 1, 1, true}).start_attempt(3);
   CHECK_FALSE(story.state.current()->root_cause);
 }
 

@@ -105,7 +105,7 @@ TEST_CASE("the summary of a failure has every field of its schema") {
 TEST_CASE("the summary of a success names no culprit but keeps what restarts healed") {
   JobStory story;
   story.start(2, 1).start_attempt(2).exits(1, SIGSEGV).say(story.failure(1));
-  story.say(event::RestartScheduled{1, 1, 1}).start_attempt(2).exits(0, 0).exits(1, 0);
+  story.say(event::RestartScheduled{1, 1, 1, true}).start_attempt(2).exits(0, 0).exits(1, 0);
   story.ends(Outcome::kSucceeded, 0);
   json value = summary(story);
   CHECK(value["outcome"] == "succeeded");

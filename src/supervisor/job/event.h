@@ -163,6 +163,7 @@ struct RestartScheduled {
   int next_attempt = 0;
   int used = 0;
   int max = 0;
+  bool charged = true;  // false: only membership changed, which costs nothing of the budget
 };
 
 struct LeftoverFound {

@@ -193,6 +193,7 @@ void describe(A&& a, event::RestartScheduled& e) {
   a("next_attempt", e.next_attempt);
   a("used", e.used);
   a("max", e.max);
+  a("charged", e.charged);
 }
 
 template <typename A>

@@ -355,8 +355,9 @@ void Job::on_verdict(const AttemptVerdict& verdict) {
     parts_.recorder.record(event::VictimsFound{verdict.attempt, verdict.victims});
   }
   if (!verdict.restarts) return;
+  const bool charged = verdict.restart_count > parts_.recorder.state().restarts_used;
   parts_.recorder.record(event::RestartScheduled{verdict.attempt + 1, verdict.restart_count,
-                                                 parts_.plan.options.max_restarts});
+                                                 parts_.plan.options.max_restarts, charged});
 }
 
 void Job::on_job_end(const JobEnd& job_end) {

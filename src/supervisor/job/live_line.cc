@@ -146,6 +146,10 @@ struct LiveLine {
     const AttemptState* attempt = state.current();
     std::string line = "restarting (attempt " + std::to_string(e.used + 1) + " of " +
                        std::to_string(e.max + 1) + ")";
+    if (!e.charged) {
+      line = "starting again with the nodes that are here (" + std::to_string(e.used) + " of " +
+             std::to_string(e.max) + " restarts used)";
+    }
     if (attempt && attempt->root_cause) {
       const event::FailureFound& root = *attempt->root_cause;
       line += " after " + (root.rank < 0 ? clean_line(root.host)
