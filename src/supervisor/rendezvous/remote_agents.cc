@@ -58,8 +58,8 @@ RemoteAgents::RemoteAgents(Loop& loop, const CoordinatorHost::Settings& settings
       read_buffer_(std::make_unique_for_overwrite<char[]>(kReadBuffer)),
       watch_(settings.keep_alive_interval * settings.keep_alive_max_attempt),
       doorkeeper_(loop, {settings.run_id, settings.token, limits.handshake, limits.max_strangers},
-                  {[this](std::unique_ptr<ControlPeer> peer, message::Join join) {
-                     admit(std::move(peer), std::move(join));
+                  {[this](std::unique_ptr<ControlPeer> peer, const message::Join& join) {
+                     admit(std::move(peer), join);
                    },
                    [this](const std::string& line) { outside_.say(line); }}) {}
 
@@ -120,8 +120,8 @@ void RemoteAgents::Agent::on_message(AgentMessage message) {
   }
 }
 
-void RemoteAgents::admit(std::unique_ptr<ControlPeer> peer, message::Join join) {
-  NodeFacts& facts = join.facts;
+void RemoteAgents::admit(std::unique_ptr<ControlPeer> peer, const message::Join& join) {
+  const NodeFacts& facts = join.facts;
   if (facts.id == settings_.coordinator.host_id) {
     doorkeeper_.send_off(std::move(peer), {"another node has this node's id", true});
     return;

@@ -64,7 +64,7 @@ class RemoteAgents {
     SocketAddress address;
   };
 
-  void admit(std::unique_ptr<ControlPeer> peer, message::Join join);
+  void admit(std::unique_ptr<ControlPeer> peer, const message::Join& join);
   void heartbeat(Agent& agent, const message::Heartbeat& heartbeat);
   void failed(Agent& agent, FailureNotice notice);
   void settled(Agent& agent, NodeOutcome outcome);
