@@ -121,6 +121,20 @@ TEST_CASE_FIXTURE(HostTest, "one node alone needs no store and no wire") {
   CHECK(run_until([&] { return closed; }));
 }
 
+TEST_CASE_FIXTURE(HostTest, "who wants to join a job of one node is told so") {
+  settings.coordinator.terms.min_nodes = settings.coordinator.terms.max_nodes = 1;
+  start();
+  TestAgent other = connect();
+  other.say(message::Hello{kControlVersion, "run-2", "", false});
+  CHECK(other.hear_a<message::Refuse>().reason.find("has the run id 'run-1'") != std::string::npos);
+  TestAgent agent = connect();
+  NodeFacts facts = facts_of("b");
+  facts.terms = settings.coordinator.terms;
+  agent.ask_to_join(facts, kRun);
+  CHECK(agent.hear_a<message::Refuse>().reason == "the job at this endpoint has one node alone");
+  CHECK(host->agents() == 0);
+}
+
 TEST_CASE_FIXTURE(HostTest, "two nodes meet, run and go home, the host last") {
   start();
   TestAgent agent = connect();

@@ -180,7 +180,7 @@ CoordinatorHost::CoordinatorHost(Loop& loop, Settings settings, std::unique_ptr<
                                  LocalAgent local, Callbacks callbacks, Limits limits)
     : impl_(std::make_unique<Impl>(loop, std::move(settings), std::move(store), std::move(local),
                                    std::move(callbacks), limits)) {
-  if (!impl_->store || impl_->settings.coordinator.terms.max_nodes == 1) return;
+  if (!impl_->store) return;
   impl_->store->set_allow([this](const SocketAddress& peer) { return allows(peer); });
   impl_->store->set_on_stranger(
       [this](UniqueFd socket, const std::string& bytes, const SocketAddress& peer) {

@@ -122,10 +122,10 @@ void RemoteAgents::Agent::on_message(AgentMessage message) {
 
 void RemoteAgents::admit(std::unique_ptr<ControlPeer> peer, const message::Join& join) {
   const NodeFacts& facts = join.facts;
-  if (facts.id == settings_.coordinator.host_id) {
-    doorkeeper_.send_off(std::move(peer), {"another node has this node's id", true});
-    return;
-  }
+  if (settings_.coordinator.terms.max_nodes == 1)
+    return turn_away(std::move(peer), {"the job at this endpoint has one node alone", false});
+  if (facts.id == settings_.coordinator.host_id)
+    return turn_away(std::move(peer), {"another node has this node's id", true});
   const std::string seen = peer->address().host();
   const std::string ours = peer->ours().host();
   // An agent that noticed a cut connection before we did: its new one replaces the old.
@@ -278,7 +278,6 @@ void RemoteAgents::send_encoded(Agent& agent, std::string_view frame) {
   unread_.push_back(agent.facts.id);
 }
 
-// It keeps its connection until it has read why.
 void RemoteAgents::refuse(const action::Refuse& refuse) {
   auto it = agents_.find(refuse.id);
   if (it == agents_.end()) return;
@@ -286,8 +285,13 @@ void RemoteAgents::refuse(const action::Refuse& refuse) {
   count_addresses(*agent, -1);
   watch_.remove(agent->place);
   agents_.erase(it);
-  blame(*agent, "refused: " + refuse.reason);
-  doorkeeper_.send_off(std::move(agent->peer), {refuse.reason, refuse.final});
+  turn_away(std::move(agent->peer), {refuse.reason, refuse.final});
+}
+
+// It keeps its connection until it has read why.
+void RemoteAgents::turn_away(std::unique_ptr<ControlPeer> peer, const message::Refuse& refuse) {
+  doorkeeper_.blame(peer->address(), "refused: " + refuse.reason);
+  doorkeeper_.send_off(std::move(peer), refuse);
 }
 
 }  // namespace muster

@@ -69,6 +69,7 @@ class RemoteAgents {
   void failed(Agent& agent, FailureNotice notice);
   void settled(Agent& agent, NodeOutcome outcome);
   void note_clock(Agent& agent, int64_t offset_us);
+  void turn_away(std::unique_ptr<ControlPeer> peer, const message::Refuse& refuse);
   void blame(const Agent& agent, const std::string& why);
   void said_goodbye(const std::string& id);
   void lose(const std::string& id, Coordinator::Lost how);
