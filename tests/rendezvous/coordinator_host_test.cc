@@ -161,6 +161,22 @@ TEST_CASE_FIXTURE(HostTest, "two nodes meet, run and go home, the host last") {
   CHECK(recorded<event::NodeLost>().empty());
 }
 
+TEST_CASE_FIXTURE(HostTest, "who does not say goodbye is not waited for without end") {
+  limits.goodbye = Milliseconds(80);
+  start();
+  TestAgent agent = connect();
+  run_with(agent);
+  NodeOutcome outcome;
+  outcome.complete = true;
+  host->settled(outcome);
+  agent.say(outcome);
+  agent.hear_a<JobEnd>();
+  host->goodbye();
+  CHECK(agent.closed());
+  CHECK(run_until([&] { return closed; }));
+  CHECK(said("it did not say goodbye"));
+}
+
 TEST_CASE_FIXTURE(HostTest, "what an agent answers is recorded after the assignment here") {
   start();
   host->join(facts_of("a"));

@@ -139,7 +139,7 @@ void CoordinatorHost::Impl::perform(const Action& action) {
     verdict_attempt = tell->verdict.attempt;
     agents.send_frame(tell->id, verdict_frame);
   } else if (auto* end = std::get_if<action::End>(&action)) {
-    agents.send(end->id, end->end);
+    agents.end(end->id, end->end);
   } else if (auto* drop = std::get_if<action::Drop>(&action)) {
     agents.remove(drop->id);
   } else if (auto* key = std::get_if<action::SetStopKey>(&action)) {

@@ -47,7 +47,8 @@ class CoordinatorHost {
   };
   struct Limits {
     Milliseconds handshake{10'000};
-    size_t max_strangers = 16'384;        // connections in the handshake; the oldest gives way
+    Milliseconds goodbye{30'000};   // from the end, when no node runs anything, to the goodbye
+    size_t max_strangers = 16'384;  // connections in the handshake; the oldest gives way
     size_t max_unsent = size_t{4} << 20;  // of an agent that does not read
     int max_events_per_worker = 32;       // an agent's in one attempt
   };

@@ -3,6 +3,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 
 #include "supervisor/rendezvous/event_gate.h"
 #include "supervisor/rendezvous/heart.h"
@@ -15,6 +16,8 @@ namespace {
 constexpr size_t kReadBuffer = size_t{64} << 10;
 // A clock that differs by more is said.
 constexpr int64_t kMaxSkewUs = 1'000'000;
+// By which a timer comes late rather than early and again.
+constexpr Milliseconds kTick{1};
 // Agents whose clock was spoken of; beyond that none is.
 constexpr size_t kMaxSkewed = 100'000;
 
@@ -43,6 +46,7 @@ struct RemoteAgents::Agent final : ControlPeer::Owner {
   EventGate gate;
   std::unique_ptr<ControlPeer> peer;
   SilenceWatch::Place place;
+  std::optional<SilenceWatch::Place> farewell;
   int64_t clock_offset_us = 0;
   bool doomed = false;  // it reads too little and is about to be dropped
 };
@@ -57,6 +61,7 @@ RemoteAgents::RemoteAgents(Loop& loop, const CoordinatorHost::Settings& settings
       outside_(std::move(outside)),
       read_buffer_(std::make_unique_for_overwrite<char[]>(kReadBuffer)),
       watch_(settings.keep_alive_interval * settings.keep_alive_max_attempt),
+      farewells_(limits.goodbye),
       doorkeeper_(loop, {settings.run_id, settings.token, limits.handshake, limits.max_strangers},
                   {[this](std::unique_ptr<ControlPeer> peer, const message::Join& join) {
                      admit(std::move(peer), join);
@@ -130,10 +135,7 @@ void RemoteAgents::admit(std::unique_ptr<ControlPeer> peer, const message::Join&
   const std::string ours = peer->ours().host();
   // An agent that noticed a cut connection before we did: its new one replaces the old.
   std::unique_ptr<Agent>& agent = agents_[facts.id];
-  if (agent) {
-    count_addresses(*agent, -1);
-    watch_.remove(agent->place);
-  }
+  if (agent) forget(*agent);
   if (!agent || agent->facts.workers != facts.workers)
     agent = std::make_unique<Agent>(*this, facts, limits_.max_events_per_worker);
   agent->peer = std::move(peer);
@@ -210,9 +212,16 @@ void RemoteAgents::said_goodbye(const std::string& id) {
 void RemoteAgents::remove(const std::string& id) {
   auto it = agents_.find(id);
   if (it == agents_.end()) return;
-  count_addresses(*it->second, -1);
-  watch_.remove(it->second->place);
+  forget(*it->second);
   agents_.erase(it);
+}
+
+// Before it goes, or gets another connection.
+void RemoteAgents::forget(Agent& agent) {
+  count_addresses(agent, -1);
+  watch_.remove(agent.place);
+  if (agent.farewell) farewells_.remove(*agent.farewell);
+  agent.farewell.reset();
 }
 
 void RemoteAgents::count_addresses(const Agent& agent, int by) {
@@ -264,6 +273,31 @@ void RemoteAgents::assign(const std::string& id, const Assignment& assignment) {
   send_encoded(*it->second, encode(HostMessage(assignment)));
 }
 
+// No worker is left that needs the store, so nobody is waited for without end.
+void RemoteAgents::end(const std::string& id, const JobEnd& end) {
+  auto it = agents_.find(id);
+  if (it == agents_.end()) return;
+  Agent& agent = *it->second;
+  if (!agent.farewell) agent.farewell = farewells_.add(id, Clock::now());
+  if (!farewell_timer_)
+    farewell_timer_ = Timer::start(loop_, limits_.goodbye, [this] { on_farewell_time(); });
+  send_encoded(agent, encode(HostMessage(end)));
+}
+
+void RemoteAgents::on_farewell_time() {
+  const Clock::time_point now = Clock::now();
+  for (const std::string& id : farewells_.silent(now)) {
+    auto it = agents_.find(id);
+    if (it == agents_.end()) continue;
+    blame(*it->second, "it did not say goodbye");
+    lose(id, Coordinator::Lost::kClosed);
+  }
+  farewell_timer_.reset();
+  if (const auto next = farewells_.next())
+    farewell_timer_ = Timer::start(loop_, std::chrono::ceil<Milliseconds>(*next - now) + kTick,
+                                   [this] { on_farewell_time(); });
+}
+
 void RemoteAgents::send_all(HostMessage message) {
   const std::string frame = encode(std::move(message));
   for (auto& [id, agent] : agents_)
@@ -282,8 +316,7 @@ void RemoteAgents::refuse(const action::Refuse& refuse) {
   auto it = agents_.find(refuse.id);
   if (it == agents_.end()) return;
   std::unique_ptr<Agent> agent = std::move(it->second);
-  count_addresses(*agent, -1);
-  watch_.remove(agent->place);
+  forget(*agent);
   agents_.erase(it);
   turn_away(std::move(agent->peer), {refuse.reason, refuse.final});
 }

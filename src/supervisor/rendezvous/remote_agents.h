@@ -43,6 +43,7 @@ class RemoteAgents {
   void send(const std::string& id, HostMessage message);
   void send_frame(const std::string& id, std::string_view frame);
   void assign(const std::string& id, const Assignment& assignment);
+  void end(const std::string& id, const JobEnd& end);
   void send_all(HostMessage message);
   void refuse(const action::Refuse& refuse);
   void remove(const std::string& id);
@@ -72,11 +73,13 @@ class RemoteAgents {
   void turn_away(std::unique_ptr<ControlPeer> peer, const message::Refuse& refuse);
   void blame(const Agent& agent, const std::string& why);
   void said_goodbye(const std::string& id);
+  void forget(Agent& agent);
   void lose(const std::string& id, Coordinator::Lost how);
   void send_encoded(Agent& agent, std::string_view frame);
   void count_addresses(const Agent& agent, int by);
   void arm_watch();
   void on_silence();
+  void on_farewell_time();
 
   Loop& loop_;
   const CoordinatorHost::Settings& settings_;
@@ -87,6 +90,8 @@ class RemoteAgents {
   SilenceWatch watch_;
   Owned<Timer> watch_timer_;
   Clock::time_point watch_at_{};
+  SilenceWatch farewells_;  // who has been told the end and owes a goodbye
+  Owned<Timer> farewell_timer_;
   Doorkeeper doorkeeper_;
   std::unordered_map<std::string, std::unique_ptr<Agent>> agents_;
   std::unordered_map<std::string, int> addresses_;  // of agents, and how many have each
