@@ -21,8 +21,6 @@ host=$1
 shift
 exec unshare --uts sh -c 'hostname "$0"; exec sh -c "$*"' "$host" "$@"
 """
-# A daemon that mpirun ends leaves the starts that it has not yet taken.
-STRAYS = ("sh", "orted", "muster")
 DUMP = 'env >"$T/part.$RANK" && mv "$T/part.$RANK" "$T/env.$RANK"'
 
 
@@ -45,7 +43,13 @@ class OpenMpi(MusterTest):
 
     def setUp(self):
         super().setUp()
-        self.addCleanup(lambda: wait_for_strays(self.running, STRAYS))
+        self.addCleanup(self.take_strays)
+
+    def take_strays(self):
+        """A daemon's children come to us when it ends, so all of them must have ended first."""
+        self._stop_what_runs()
+        wait_until(lambda: not harness.marked_processes(self.mark), "mpirun's daemons have ended")
+        wait_for_strays(self.running)
 
     def environment(self, **changes):
         root = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}

@@ -10,12 +10,13 @@ def name_of(pid):
     return read_proc(pid, "stat").partition(b"(")[2].rpartition(b")")[0].decode()
 
 
-def wait_for_strays(runs, names):
-    """Waits until our children of these names have ended, apart from `runs`, and takes them."""
+def wait_for_strays(runs, names=None):
+    """Waits until our children of these names, or of any, have ended, and takes them."""
     ours = {run.pid for run in runs}
 
     def strays():
-        return [pid for pid in children(os.getpid()) if pid not in ours and name_of(pid) in names]
+        found = [pid for pid in children(os.getpid()) if pid not in ours]
+        return [pid for pid in found if names is None or name_of(pid) in names]
 
     def none_left():
         for pid in strays():
@@ -23,4 +24,4 @@ def wait_for_strays(runs, names):
                 os.waitpid(pid, 0)
         return not strays()
 
-    wait_until(none_left, f"{' and '.join(names)} have ended")
+    wait_until(none_left, "what a batch system left has ended")
