@@ -126,6 +126,11 @@ TEST_CASE_FIXTURE(DoorTest, "with a token each side proves that it knows it") {
     peer.send(join(make_proof(kToken, Prover::kAgent, exchange)));
     CHECK(run_until([&] { return joined.size() == 1; }));
   }
+  SUBCASE("an agent that finds ours wrong says so and goes") {
+    peer.send(encode(AgentMessage(message::Leave{})));
+    CHECK(peer.closed());
+    CHECK(said("closed: this job's token (MUSTER_TOKEN) is not the node's"));
+  }
   SUBCASE("another token's, the other side's, or none") {
     std::string proof;
     SUBCASE("another") {

@@ -113,6 +113,7 @@ void Approach::challenged(const message::Challenge& challenge) {
     return failed(Obstacle::kStrange, "wrong protocol: its challenge is none");
   }
   if (!is_proof(challenge.proof, token, Prover::kHost, exchange)) {
+    stream_->send(message::Leave{});  // so that its console says so, too
     return failed(Obstacle::kStrange,
                   "wrong token: it does not know ours (it must be the same on all nodes)");
   }

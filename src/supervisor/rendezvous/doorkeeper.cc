@@ -37,6 +37,8 @@ struct Doorkeeper::Stranger final : ControlPeer::Owner {
       keeper.greet(place, *hello);
     } else if (step == Step::kJoin && join) {
       keeper.check(place, std::move(*join));
+    } else if (step == Step::kJoin && std::holds_alternative<message::Leave>(message)) {
+      keeper.drop(place, "this job's token (MUSTER_TOKEN) is not the node's");
     } else {
       keeper.drop(place, "it sent " + std::string(message_name(message)) + " in the handshake");
     }
