@@ -130,7 +130,9 @@ Discovery::Callbacks Rendezvous::Impl::discovery_callbacks() {
     if (searching) searching->found(std::move(found));
   };
   callbacks.on_step = [this](const std::string& step) {
-    if (searching) searching->at_step(step);
+    if (searching) return searching->at_step(step);
+    // Trouble with the office that this node holds.
+    if (hosted != nullptr && stage == Stage::kJoined) outside.job.on_say(step);
   };
   callbacks.on_failed = [this](const Error& error) {
     if (searching) searching->failed(error);
