@@ -4,10 +4,12 @@
 #include <doctest/doctest.h>
 #include <signal.h>
 
+#include "logs/temp_dir.h"
 #include "loop/loop_test.h"
 #include "rendezvous/relay.h"
 #include "rendezvous/scripted_peer.h"
 #include "rendezvous/test_node.h"
+#include "skip.h"
 #include "store/server.h"
 #include "store/test_peer.h"
 

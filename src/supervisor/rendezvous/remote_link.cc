@@ -81,6 +81,8 @@ void RemoteLink::on_message(HostMessage message) {
           stop_request_.reset();
           callbacks_.on_stop(m);
         } else if constexpr (std::is_same_v<T, AttemptVerdict>) {
+          if (m.attempt <= judged_) return;  // said again after a break
+          judged_ = m.attempt;
           if (m.attempt == introduction_.facts.attempt) forget_attempt();
           callbacks_.on_verdict(m);
         } else if constexpr (std::is_same_v<T, JobEnd>) {

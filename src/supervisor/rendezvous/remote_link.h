@@ -85,6 +85,7 @@ class RemoteLink final : public CoordinatorLine {
 
   EventQueue events_;
   bool sending_events_ = false;  // at the end of this turn
+  int judged_ = -1;              // the last attempt whose verdict has come
   bool counted_ = true;          // the coordinator has not given this node's attempt up
   bool ended_ = false;           // JobEnd has come
   bool parting_ = false;         // the last word is said: nothing is called back any more

@@ -58,6 +58,7 @@ struct Rendezvous::Impl {
   void lost(const std::string& why);
   void after_loss();
   void settled(const NodeOutcome& outcome);
+  void go_on();
   void end(const JobEnd& end);
   void finish(std::function<void()> on_closed);
   void later(std::function<void()> task);
@@ -76,8 +77,9 @@ struct Rendezvous::Impl {
 
   std::optional<int> running;  // the attempt that the job has here and has not settled
   bool stopping = false;       // it has been told to stop
-  // Came while the job is still busy with the one before (this node had been cut off).
+  // Came while the job is still busy with the attempt before (this node had been cut off).
   std::optional<Assignment> held;
+  std::optional<JobEnd> held_end;
   std::string loss;                                        // why the coordinator is lost
   std::shared_ptr<bool> alive = std::make_shared<bool>();  // guards posted tasks
 };
@@ -271,17 +273,23 @@ void Rendezvous::Impl::settled(const NodeOutcome& outcome) {
   running.reset();
   if (line) line->settled(outcome);
   if (stage == Stage::kLost) return later([this] { after_loss(); });
-  if (!held) return;
-  later([this] {
-    if (!held || running) return;
-    const Assignment assignment = *std::exchange(held, std::nullopt);
-    assigned(assignment);
-  });
+  if (held || held_end) later([this] { go_on(); });
+}
+
+// With what came meanwhile.
+void Rendezvous::Impl::go_on() {
+  if (running) return;
+  if (held_end) return end(*std::exchange(held_end, std::nullopt));
+  if (held) assigned(*std::exchange(held, std::nullopt));
 }
 
 void Rendezvous::Impl::end(const JobEnd& job_end) {
   stage = Stage::kOver;
   held.reset();
+  if (running) {
+    held_end = job_end;
+    return stop_own_workers(StopReason::kMembership, "the job has ended without this node");
+  }
   auto on_end = outside.job.on_end;
   on_end(job_end);
 }
