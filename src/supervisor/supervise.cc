@@ -111,6 +111,7 @@ class Run {
   void announce();
   void on_job_end(int exit_code);
   void finish_logs();
+  void say_goodbye();
   void stop_when_done();
   void leave();
 
@@ -208,7 +209,7 @@ void Run::observe() {
   });
   recorder_.observe([this](const JobState&, const Event& event) {
     uneven_.observe(event);
-    link_->report(event);
+    if (link_) link_->report(event);
   });
   const Options& options = launch_.plan.options;
   if (options.event_log_handler == "console") {
@@ -254,10 +255,7 @@ void Run::on_job_end(int exit_code) {
   exit_code_ = exit_code;
   ended_ = true;
   hurried_ = job_->asked_to_end();
-  link_->close([this] {
-    said_goodbye_ = true;
-    stop_when_done();
-  });
+  say_goodbye();
   const JobState& state = recorder_.state();
   auto log_path = [this](int, int local_rank, Stream stream) {
     return logs_->log_file(local_rank, stream);
@@ -295,6 +293,19 @@ void Run::finish_logs() {
   const bool patient = terminal && !hurried_;
   logs_->finish(patient ? kTerminalPatience : kConsolePatience, [this] {
     flushed_ = true;
+    stop_when_done();
+  });
+}
+
+// A node whose front was killed is a lost one, not one that left: its connection just ends.
+void Run::say_goodbye() {
+  if (job_->front_lost()) {
+    said_goodbye_ = true;
+    loop_.post([this] { link_.reset(); });
+    return;
+  }
+  link_->close([this] {
+    said_goodbye_ = true;
     stop_when_done();
   });
 }

@@ -71,6 +71,9 @@ class Job {
   // Somebody has asked for the job's end here, if only when its workers were gone already.
   bool asked_to_end() const { return stop_signal_ != 0 || front_lost_; }
 
+  // The job ended here because muster's other process was killed.
+  bool front_lost() const { return front_lost_; }
+
   // What the root cause left in its error file, "" if nothing or if it is another node's.
   const std::string& root_error_file() const { return root_error_file_; }
 

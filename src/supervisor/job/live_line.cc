@@ -116,7 +116,7 @@ struct LiveLine {
     std::string line = rank_ranges({e.rank}) + " (pid " + std::to_string(e.pid) + ")" +
                        on_host(*attempt, e.rank) + " " + describe_end(status) + " after " +
                        duration_text(rank->ended_us - rank->started_us);
-    if (first_failure(*attempt)) line += stopping_text(*attempt);
+    if (rank->node == attempt->node && first_failure(*attempt)) line += stopping_text(*attempt);
     return line;
   }
 
@@ -167,6 +167,7 @@ struct LiveLine {
     std::vector<int> running;
     int told = 0;
     for (const RankState& rank : attempt->ranks) {
+      if (rank.node != attempt->node) continue;  // its own muster says it
       if (rank.stop_signal == SIGKILL && rank.rank != e.rank) ++told;
       if (rank.phase == RankPhase::kRunning) running.push_back(rank.rank);
     }
