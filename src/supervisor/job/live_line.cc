@@ -91,7 +91,9 @@ struct LiveLine {
         running.push_back(rank.rank);
       }
     }
-    if (running.empty()) return std::nullopt;
+    // Whoever was signalled here has said so already.
+    const bool ours = e.reason == StopReason::kSignal && state.stop_signal;
+    if (running.empty() || ours) return std::nullopt;
     return clean_line(e.why) + "; stopping " + rank_ranges(running);
   }
 
@@ -152,9 +154,13 @@ struct LiveLine {
     }
     if (attempt && attempt->root_cause) {
       const event::FailureFound& root = *attempt->root_cause;
-      line += " after " + (root.rank < 0 ? clean_line(root.host)
-                                         : rank_ranges({root.rank}) + on_host(*attempt, root.rank));
-      line += ": " + root.message;
+      line += " after ";
+      if (root.rank >= 0) {
+        line += rank_ranges({root.rank});
+        if (attempt->node_count > 1) line += " on " + clean_line(root.host);
+        line += ": ";
+      }
+      line += root.message;
     }
     return line;
   }

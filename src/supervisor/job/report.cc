@@ -151,10 +151,10 @@ void add_victim_groups(Lines& lines, const AttemptState& attempt) {
 }
 
 void add_victims(Lines& lines, const JobState& state, const AttemptState& attempt) {
-  if (attempt.node_count > 1) return add_victim_groups(lines, attempt);
   std::vector<std::pair<int, std::string>> texts;
   std::vector<int> pending;
   bool stopped = state.end && state.end->outcome == Outcome::kStopped;
+  if (attempt.node_count > 1 && !stopped) return add_victim_groups(lines, attempt);
   for (const RankState& rank : attempt.ranks) {
     if (rank.phase == RankPhase::kPending) pending.push_back(rank.rank);
     if (stopped && rank.phase == RankPhase::kExited) {
@@ -190,8 +190,8 @@ void add_restarts(Lines& lines, const JobState& state, const AttemptState* attem
   for (size_t i = first; i < earlier; ++i) {
     const auto& root = state.attempts[i].root_cause;
     if (!root) continue;
-    add_field(lines, "  attempt " + std::to_string(root->attempt),
-              "rank " + std::to_string(root->rank) + " · " + root->message);
+    std::string text = root->rank < 0 ? "" : "rank " + std::to_string(root->rank) + " · ";
+    add_field(lines, "  attempt " + std::to_string(root->attempt), text + root->message);
   }
 }
 

@@ -17,6 +17,10 @@ void UnevenEndWatch::observe(const Event& event) {
     if (std::holds_alternative<event::JobEnded>(event.body)) timer_.reset();
     return;
   }
+  // Where other nodes' ranks are shown, the coordinator speaks for nodes that finished before ours.
+  const AttemptState* attempt = recorder_.state().current();
+  const RankState* rank = attempt ? attempt->find(exited->rank) : nullptr;
+  if (rank == nullptr || rank->node != attempt->node) return;
   timer_ = Timer::start(loop_, Milliseconds(kUnevenEndUs / 1000), [this] {
     if (auto line = uneven_end_line(recorder_.state(), recorder_.now_us())) say_(*line);
   });

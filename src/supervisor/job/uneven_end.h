@@ -12,7 +12,7 @@ namespace muster {
 
 // A rank that returned early and others that wait for it look like a hang: says so, once, when some
 // have finished and others still run a while later. Owned by the supervisor's main, which hands it
-// every event; where the coordinator is it looks at the ranks of all nodes.
+// every event.
 class UnevenEndWatch {
  public:
   UnevenEndWatch(Loop& loop, const Recorder& recorder,

@@ -8,6 +8,7 @@
 
 #include "loop/check.h"
 #include "supervisor/diagnosis/wait_status.h"
+#include "supervisor/job/report.h"
 #include "supervisor/rendezvous/admission.h"
 #include "supervisor/rendezvous/coordinator_impl.h"
 #include "supervisor/rendezvous/master_address.h"
@@ -27,11 +28,6 @@ Coordinator::Impl::Impl(CoordinatorSettings the_settings, Time now)
     : settings(std::move(the_settings)) {
   MUST(terms().min_nodes >= 1 && terms().max_nodes >= terms().min_nodes);
   begin_forming(now, max());
-  if (terms().max_nodes > 1 && is_loopback_host(settings.endpoint_host)) {
-    loopback_said = true;
-    say("the endpoint " + settings.endpoint_host +
-        " is each machine's own: nodes on other machines need a name or an address of this one");
-  }
 }
 
 std::string Coordinator::Impl::host_name() {
@@ -200,17 +196,18 @@ void Coordinator::Impl::stop_requested(const Node& node, const event::SignalRece
   if (phase == Phase::kEnding || phase == Phase::kClosed) return;
   const bool first = stop_signal == 0;
   if (first) stop_signal = signal.signal;
-  const std::string name = signal_name(signal.signal);
-  const std::string why = name + " came to " + node.facts.host;
+  event::SignalReceived there = signal;
+  there.host = node.facts.host;
+  const std::string why = describe_signal(there);
   if (phase == Phase::kForming) {
     for (auto& [join_order, other] : roster.nodes()) {
       if (other.part != Part::kClearing) continue;
       actions.push_back(action::Stop{
           other.facts.id, {other.clearing, signal.signal, StopReason::kSignal, kill, why}});
     }
-    return end({Outcome::kStopped, 128 + stop_signal, ""});
+    return end({Outcome::kStopped, 128 + stop_signal, terms().max_nodes > 1 ? why : ""});
   }
-  if (first) actions.push_back(action::SetStopKey{name});
+  if (first) actions.push_back(action::SetStopKey{signal_name(signal.signal)});
   stop_members(StopReason::kSignal, signal.signal, kill, why);
 }
 
