@@ -5,31 +5,20 @@ One run of a launcher gives as many samples as it has restarts. The workers note
 themselves; see bench_worker.cc.
 """
 
-import os
-import struct
-import tempfile
+import contextlib
 
 import peers
 
-RANKS, ROWS = 8, 1024
-ROW = struct.Struct(f"={1 + 2 * RANKS}q")
+RANKS = 8
 
 
 def samples(command, restarts):
-    with tempfile.NamedTemporaryFile() as stamps:
-        stamps.truncate(ROW.size * ROWS)
+    with contextlib.closing(peers.Stamps(RANKS, restarts + 1)) as stamps:
         words = ["--nproc_per_node", RANKS, "--max_restarts", restarts, "--monitor_interval", "0.1"]
         process = peers.start(command, [*words, "--no_python", peers.WORKER, stamps.name])
         if process.wait() != 0:
             raise SystemExit(f"{command[0]} failed")
-        with open(stamps.name, "rb") as file:
-            rows = [ROW.unpack(file.read(ROW.size)) for _ in range(restarts + 1)]
-    told, again = [], []
-    for row, following in zip(rows, rows[1:]):
-        died, signalled, began = row[0], row[2 + RANKS :], following[1 : 1 + RANKS]
-        told.append((max(signalled) - died) / 1e6)
-        again.append((max(began) - died) / 1e6)
-    return told, again
+        return stamps.after_deaths()
 
 
 def main():

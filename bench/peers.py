@@ -4,19 +4,22 @@
 import argparse
 import os
 import statistics
+import struct
 import subprocess
 import sys
+import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(HERE)
-WORKER = os.path.join(TOP, "build", "release", "bench", "bench_worker")
+BUILD = os.environ.get("MUSTER_BUILD", os.path.join(TOP, "build", "release"))
+WORKER = os.path.join(BUILD, "bench", "bench_worker")
 SYSTEM_PYTHON = "/usr/bin/python3"
 
 
 def launchers():
     """Name -> command. The newest torchrun lives in the chroot of scripts/pytorch-chroot."""
     return {
-        "muster": [os.path.join(TOP, "build", "release", "muster")],
+        "muster": [os.path.join(BUILD, "muster")],
         "torchrun 2.14": [os.path.join(TOP, "tests", "e2e", "torchrun")],
         "torchrun 1.13": [SYSTEM_PYTHON, os.path.join(HERE, "torchrun_1_13.py")],
     }
@@ -66,6 +69,37 @@ def field(pid, name, file="status"):
             if line.startswith(name + ":"):
                 return int(line.split()[1])
     raise KeyError(name)
+
+
+class Stamps:
+    """The file into which all ranks of all attempts note times; see bench_worker.cc."""
+
+    def __init__(self, ranks, attempts):
+        self.ranks = ranks
+        self.row = struct.Struct(f"={2 + 2 * ranks}q")
+        self.attempts = attempts
+        self.file = tempfile.NamedTemporaryFile()
+        self.file.truncate(8 * ranks + self.row.size * attempts)
+        self.name = self.file.name
+
+    def began(self, attempt):
+        return self._read(attempt)[2 : 2 + self.ranks]
+
+    def after_deaths(self):
+        """Milliseconds from each death to SIGTERM at the last other rank, and to the next attempt."""
+        rows = [self._read(attempt) for attempt in range(self.attempts)]
+        told, again = [], []
+        for row, following in zip(rows, rows[1:]):
+            told.append((max(row[2 + self.ranks :]) - row[0]) / 1e6)
+            again.append((max(following[2 : 2 + self.ranks]) - row[0]) / 1e6)
+        return told, again
+
+    def close(self):
+        self.file.close()
+
+    def _read(self, attempt):
+        self.file.seek(8 * self.ranks + self.row.size * attempt)
+        return self.row.unpack(self.file.read(self.row.size))
 
 
 def percentile(values, share):
