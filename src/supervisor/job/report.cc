@@ -144,8 +144,10 @@ void add_victim_groups(Lines& lines, const AttemptState& attempt) {
   for (const event::VictimGroup& group : attempt.victims) {
     if (!text.empty()) text += "; ";
     const bool one = group.ranks.find_first_of("-,") == std::string::npos;
-    text += (one ? "rank " : "ranks ") + clean_line(group.ranks) + " (" + clean_line(group.reason) +
-            ")";
+    text += one ? "rank " : "ranks ";
+    for (char c : clean_line(group.ranks))
+      text += c == ',' ? ", " : std::string(1, c);
+    text += " (" + clean_line(group.reason) + ")";
   }
   if (!text.empty()) add_field(lines, "victims", text);
 }
