@@ -70,10 +70,12 @@ int main(int argc, char** argv) {
   Stamp* stamps = map_stamps(argv[1]);
   // torchrun's own count of restarts is not the same on all nodes.
   const int64_t attempt = stamps[rank]++;
+  const int last = number("TORCHELASTIC_MAX_RESTARTS");
+  if (attempt > last) return 97;  // started again although no worker had failed
   Stamp* row = stamps + ranks + attempt * (2 + 2 * ranks);
   row[2 + rank] = began;
   arrive(row[1], ranks);
-  if (attempt == number("TORCHELASTIC_MAX_RESTARTS")) {
+  if (attempt == last) {
     wait_for(row[1], ranks);
     return 0;
   }
