@@ -303,7 +303,7 @@ QUICK = {
     "fails": 2,
     "rest": 1.2,
     "limit": 60.0,
-    "slack": 40,
+    "slack": 20,
 }
 
 
