@@ -179,7 +179,9 @@ NodeFacts Run::facts() const {
   facts.endpoint_host = plan.rendezvous.endpoint_host;
   facts.log_dir = logs_->run_dir();
   facts.started_by = started_by();
-  facts.spare_port = plan.agent_store ? 0 : plan.master_port != 0 ? plan.master_port : free_port();
+  // Of several nodes the coordinator listens on the port that was asked for.
+  const bool asked = plan.master_port != 0 && !plan.rendezvous.several_nodes();
+  facts.spare_port = plan.agent_store ? 0 : asked ? plan.master_port : free_port();
   facts.terms = {plan.rendezvous.min_nodes, plan.rendezvous.max_nodes, plan.options.max_restarts,
                  plan.options.restart_always, plan.agent_store};
   return facts;
