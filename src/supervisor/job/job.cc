@@ -335,7 +335,7 @@ void Job::report_outcome(const std::vector<Evidence>& evidence) {
   }
   root_error_file_ = verdict ? error_file_of(evidence, verdict->root.rank) : "";
   NodeOutcome outcome = outcome_of(parts_.recorder.state(), parts_.logs, verdict);
-  outcome.complete = !verdict && !stopped_ && trouble_.empty() && !stuck_leftovers_;
+  outcome.complete = !verdict && !stopped_ && trouble_.empty();
   outcome.left_running = stuck_leftovers_;
   outcome.trouble = trouble_;
   stage_ = Stage::kWaiting;

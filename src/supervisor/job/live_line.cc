@@ -152,7 +152,9 @@ struct LiveLine {
       line = "starting again with the nodes that are here (" + std::to_string(e.used) + " of " +
              std::to_string(e.max) + " restarts used)";
     }
-    if (attempt && attempt->root_cause) {
+    // A node that was away hears of attempts that it had no part in.
+    const bool ours = attempt && attempt->attempt + 1 == e.next_attempt;
+    if (ours && attempt->root_cause) {
       const event::FailureFound& root = *attempt->root_cause;
       line += " after ";
       if (root.rank >= 0) {

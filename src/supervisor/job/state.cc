@@ -68,6 +68,8 @@ struct Reducer {
     state.phase = Phase::kStarting;
     state.awaited.reset();
     state.job.world_size = e.world_size;
+    // A node that joins later has not seen the restarts before.
+    state.restarts_used = std::max(state.restarts_used, e.restart_count);
     AttemptState attempt;
     attempt.attempt = e.attempt;
     attempt.restart_count = e.restart_count;
