@@ -85,10 +85,18 @@ class Kubernetes(MusterTest):
         self.assertGreater(pod["terminationGracePeriodSeconds"], grace)
 
     def test_a_pod_of_the_indexed_job_knows_its_place(self):
-        command = load("indexed-job.yaml")[1]["spec"]["template"]["spec"]["containers"][0]["command"]
-        env = {"JOB_COMPLETION_INDEX": "3", "PET_RDZV_ID": "0a1b", "MUSTER_TOKEN": "0123456789abcdef"}
+        command = load("indexed-job.yaml")[1]["spec"]["template"]["spec"]["containers"][0][
+            "command"
+        ]
+        env = {
+            "JOB_COMPLETION_INDEX": "3",
+            "PET_RDZV_ID": "0a1b",
+            "MUSTER_TOKEN": "0123456789abcdef",
+        }
         shown = self.plan(command, env)
-        self.assertIn("4 nodes meet at train-0.train:29400 (c10d), this is node 3, with a tok", shown)
+        self.assertIn(
+            "4 nodes meet at train-0.train:29400 (c10d), this is node 3, with a tok", shown
+        )
         self.assertIn("run 0a1b on ", shown)
         self.assertNotIn("0123456789abcdef", shown)
 
@@ -137,7 +145,9 @@ class Kubernetes(MusterTest):
             with open(os.path.join(folder, "package.json"), "w") as file:
                 json.dump({"private": True, "type": "module"}, file)
             words = ["npm", "install", "--ignore-scripts", "--no-audit", "--no-fund", *PACKAGES]
-            done = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            done = subprocess.run(
+                words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            )
             if done.returncode != 0:
                 self.skipTest("npm cannot fetch the schemas: " + done.stdout.decode()[-300:])
             with open(wanted, "w") as file:
@@ -162,7 +172,9 @@ class Kubernetes(MusterTest):
     def check(self, objects):
         """What the types and the validators say, "" if nothing."""
         folder = self.schemas()
-        lines = [f'import {{{k}, type I{k}}} from "kubernetes-models/{p}";' for k, p in KINDS.items()]
+        lines = [
+            f'import {{{k}, type I{k}}} from "kubernetes-models/{p}";' for k, p in KINDS.items()
+        ]
         for number, (kind, one) in enumerate(objects):
             lines.append(f"const o{number}: I{kind} = {json.dumps(one)};")
             lines.append(f"new {kind}(o{number}).validate();")
@@ -172,10 +184,17 @@ class Kubernetes(MusterTest):
             self.addCleanup(lambda path=base + ending: os.path.exists(path) and os.remove(path))
         with open(base + ".mts", "w") as file:
             file.write("\n".join(lines) + "\n")
-        flags = "--strict --skipLibCheck --target es2022 --module nodenext --moduleResolution nodenext"
+        flags = (
+            "--strict --skipLibCheck --target es2022 --module nodenext --moduleResolution nodenext"
+        )
         said = ""
-        for words in (["node_modules/.bin/tsc", *flags.split(), base + ".mts"], ["node", base + ".mjs"]):
-            done = subprocess.run(words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        for words in (
+            ["node_modules/.bin/tsc", *flags.split(), base + ".mts"],
+            ["node", base + ".mjs"],
+        ):
+            done = subprocess.run(
+                words, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
+            )
             if done.returncode != 0:
                 said += done.stdout.decode()
         return said
@@ -190,7 +209,9 @@ class Kubernetes(MusterTest):
             if one.get("kind") == "Job":
                 one["spec"]["completion"] = one["spec"].pop("completions")
 
-        self.assertIn("'completion' does not exist", self.check(self.objects(misspell)).replace('"', ""))
+        self.assertIn(
+            "'completion' does not exist", self.check(self.objects(misspell)).replace('"', "")
+        )
 
         def mistype(one):
             one["spec"]["backoffLimit" if one.get("kind") == "Job" else "clusterIP"] = "four"

@@ -68,7 +68,9 @@ class OpenMpi(MusterTest):
             match = re.fullmatch(r"env\.(\d+)", name)
             if match:
                 lines = self.file(name).splitlines()
-                found[int(match.group(1))] = dict(line.split("=", 1) for line in lines if "=" in line)
+                found[int(match.group(1))] = dict(
+                    line.split("=", 1) for line in lines if "=" in line
+                )
         return found
 
     def assert_one_world(self, size, nodes):

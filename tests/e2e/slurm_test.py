@@ -91,7 +91,9 @@ class Slurm(MusterTest):
             match = re.fullmatch(rf"env\.(\d+)\.{attempt}", name)
             if match:
                 lines = self.file(name).splitlines()
-                found[int(match.group(1))] = dict(line.split("=", 1) for line in lines if "=" in line)
+                found[int(match.group(1))] = dict(
+                    line.split("=", 1) for line in lines if "=" in line
+                )
         return found
 
     def assert_one_world(self, ranks, size, nodes):
@@ -131,7 +133,9 @@ class Slurm(MusterTest):
 
     def test_a_failure_restarts_all_nodes(self):
         fail = '[ "$RANK$TORCHELASTIC_RESTART_COUNT" = 30 ] && exit 3; exit 0'
-        run = self.srun("--max-restarts", "1", "--no-python", self.script(DUMP + "\n" + fail)).wait()
+        run = self.srun(
+            "--max-restarts", "1", "--no-python", self.script(DUMP + "\n" + fail)
+        ).wait()
         self.assert_code(run, 0)
         self.assert_one_world(self.ranks(1), 4, 4)
 
