@@ -69,7 +69,7 @@ struct Broadcast {  // who is awaited, for every agent that waits; never more of
                     // kAwaitedEvery
   event::NodesAwaited awaited;
 };
-struct Say {  // a line for the coordinator's console
+struct Say {  // a line for the coordinator's console, without the "muster: "
   std::string line;
 };
 struct Closed {};  // everybody has said goodbye: the store may close
@@ -88,9 +88,20 @@ inline constexpr std::chrono::milliseconds kAwaitedEvery{5'000};
 // knows no socket, no loop, no clock. Whoever runs it (CoordinatorHost) carries out the actions in
 // their order and forwards what the agents say.
 //
-//   forming --enough nodes--> running --failure, membership, signal--> stopping --all settled-->
-//   deciding at once --> forming (again, with those that are here) | ending --all goodbyes-->
-//   closed running --all settled complete--> ending
+//   forming --enough nodes--> running --failure, membership, signal--> stopping
+//   stopping, running --all settled--> (decides) --> forming | ending --all goodbyes--> closed
+//
+// What is not obvious (what counts as a cause is in attempt_record.h, who gets which rank in
+// ranking.h, what a node may be doing in roster.h):
+// - An agent that comes back says in facts.attempt whose verdict it still lacks, workers or not. It
+//   is resumed if we still count it or its settled() came; then what it may have missed is said
+//   again, and it repeats its own news, which is harmless. Otherwise it ends its workers and says
+//   settled(); no attempt begins before that, for two of them would work on the same files.
+// - Every settled node is told the verdict, spares too; every node without workers the end.
+// - Growth, a loss and a leave use no budget. As many nodes as before need no last call.
+// - Once a member's work is done the job grows no more; once such a member was sent home by the
+//   exit barrier, no attempt follows.
+// - The host cannot be lost or leave: without it there is nobody to decide.
 class Coordinator {
  public:
   using Time = std::chrono::steady_clock::time_point;

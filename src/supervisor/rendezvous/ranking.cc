@@ -110,6 +110,7 @@ std::string uneven_text(const std::vector<Node*>& members) {
   }
   if (by_count.size() < 2) return "";
   std::vector<Group> groups;
+  groups.reserve(by_count.size());
   for (auto& [workers, group] : by_count)
     groups.push_back(std::move(group));
   std::stable_sort(groups.begin(), groups.end(),

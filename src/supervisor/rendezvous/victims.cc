@@ -55,6 +55,7 @@ std::vector<event::VictimGroup> VictimFold::groups() const {
     ranks.insert(ranks.end(), group.second.begin(), group.second.end());
   }
   std::vector<event::VictimGroup> groups;
+  groups.reserve(filled.size());
   for (auto& [reason, ranks] : filled)
     groups.push_back({format_ranges(std::move(ranks)), reason});
   return groups;
