@@ -35,7 +35,6 @@ struct Coordinator::Impl {
   void advance(Time now);
   void begin_forming(Time now, size_t enough_nodes);
   void advance_forming(Time now);
-  void announce_last_call();
   void show_wait(Time now);
   void give_up_waiting();
   void start_attempt(Time now);
@@ -73,7 +72,6 @@ struct Coordinator::Impl {
   std::optional<Time> call_until;  // set while MIN nodes are here
   size_t enough = 0;               // with so many it begins without a last call
   std::string replaced;            // "node-b": whose replacement is awaited, "" if nobody's
-  bool call_said = false;
   bool loss_said = false;
   bool hint_said = false;
   AwaitedPace pace;

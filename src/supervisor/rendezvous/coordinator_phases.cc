@@ -51,7 +51,7 @@ void Coordinator::Impl::begin_forming(Time now, size_t enough_nodes) {
   enough = std::max(enough_nodes, min());
   join_deadline = now + settings.join_timeout;
   call_until.reset();
-  call_said = loss_said = false;
+  loss_said = false;
   order.reset();
   pace.began(now);
 }
@@ -62,7 +62,11 @@ void Coordinator::Impl::advance_forming(Time now) {
   if (ready() >= min()) {
     if (!call_until) call_until = now + settings.last_call;
     if (now >= *call_until && !old_workers()) return start_attempt(now);
-    if (!all_here && now < *call_until) announce_last_call();
+    if (!hint_said && !all_here) {
+      hint_said = true;
+      say("enough nodes are here: --rdzv-conf last_call_timeout=SECONDS sets how long it waits for "
+          "more");
+    }
   } else {
     // Fewer again: they get the whole time to become enough.
     if (call_until) join_deadline = now + settings.join_timeout;
@@ -75,22 +79,6 @@ void Coordinator::Impl::advance_forming(Time now) {
   show_wait(now);
 }
 
-void Coordinator::Impl::announce_last_call() {
-  if (call_said) return;
-  call_said = loss_said = true;
-  const std::string seconds = std::to_string((settings.last_call.count() + 999) / 1000);
-  std::string line =
-      count_text(ready(), "node is", "nodes are") + " here: starting in " + seconds + " s unless ";
-  if (replaced.empty()) {
-    line += count_text(max() - ready(), "more joins", "more join");
-  } else {
-    line += "a replacement of " + replaced + " comes";
-  }
-  if (!hint_said) line += " (--rdzv-conf last_call_timeout=SECONDS sets this wait)";
-  hint_said = true;
-  say(std::move(line));
-}
-
 void Coordinator::Impl::show_wait(Time now) {
   if (terms().max_nodes == 1) return;
   using std::chrono::milliseconds;
@@ -100,8 +88,7 @@ void Coordinator::Impl::show_wait(Time now) {
   };
   if (!replaced.empty() && !loss_said) {
     loss_said = true;
-    say("waiting for a replacement of " + replaced +
-        ", the workers are stopped: " + awaited().text);
+    say("waiting for a replacement of " + replaced + ", the workers are stopped");
   }
   if (pace.record_due(now)) record(awaited());
   if (!pace.broadcast_due(now)) return;
