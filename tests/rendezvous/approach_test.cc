@@ -90,6 +90,13 @@ TEST_CASE_FIXTURE(ApproachTest, "something else at the port is said to be that")
     peer.greet_with("HTTP/1.1 400 Bad Request\r\n\r\n");
     go({"127.0.0.1"}, peer.port());
     CHECK(failure->obstacle == Obstacle::kStrange);
+    CHECK(failure->why.ends_with("(it says 'HTTP/1.1 400 Bad Request')"));
+  }
+  SUBCASE("one whose bytes are no text") {
+    peer.greet_with(std::string("\xff\xff\xff\x7f\x1b[2J", 8));
+    go({"127.0.0.1"}, peer.port());
+    CHECK(failure->obstacle == Obstacle::kStrange);
+    CHECK(failure->why.find('\x1b') == std::string::npos);
   }
   SUBCASE("one that hangs up") {
     peer.hang_up_at_once();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/rendezvous/control_stream.h"
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
@@ -9,6 +10,12 @@ namespace muster {
 namespace {
 
 constexpr size_t kReadBuffer = size_t{16} << 10;
+// What a stranger's greeting is shown by.
+constexpr size_t kShownOpening = 32;
+
+bool is_text(std::string_view bytes) {
+  return std::all_of(bytes.begin(), bytes.end(), [](char c) { return c >= ' ' && c <= '~'; });
+}
 
 }  // namespace
 
@@ -36,19 +43,31 @@ Result<std::unique_ptr<ControlStream>> ControlStream::adopt(Loop& loop, UniqueFd
 }
 
 void ControlStream::received(std::string_view bytes) {
+  if (expects_first_ && opening_.size() < kShownOpening) {
+    opening_.append(bytes.substr(0, kShownOpening - opening_.size()));
+  }
   reader_.feed(bytes);
   std::weak_ptr<bool> alive = alive_;
   Frame frame;
   for (;;) {
     FrameReader::Answer answer = reader_.next(&frame);
     if (answer == FrameReader::Answer::kNeedMore) return;
-    if (answer == FrameReader::Answer::kMalformed) return ended({true, 0, reader_.why()});
+    if (answer == FrameReader::Answer::kMalformed) return strange(reader_.why());
     Result<HostMessage> message = decode_host_message(frame);
-    if (!message) return ended({true, 0, message.error().message});
+    if (!message) return strange(message.error().message);
+    expects_first_ = false;
     auto on_message = callbacks_.on_message;
     on_message(std::move(*message));
     if (alive.expired()) return;
   }
+}
+
+// A stranger that says who it is, as most servers do in their first line, is best told by that.
+void ControlStream::strange(const std::string& why) {
+  const std::string_view line =
+      std::string_view(opening_).substr(0, opening_.find_first_of("\r\n"));
+  const bool tells = expects_first_ && !line.empty() && is_text(line);
+  ended({true, 0, tells ? "it says '" + std::string(line) + "'" : why});
 }
 
 void ControlStream::ended(const End& end) {

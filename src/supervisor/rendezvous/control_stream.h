@@ -45,10 +45,13 @@ class ControlStream {
  private:
   explicit ControlStream(Callbacks callbacks);
   void received(std::string_view bytes);
+  void strange(const std::string& why);
   void ended(const End& end);
 
   Callbacks callbacks_;
   FrameReader reader_{kMaxHandshakeFrame};
+  bool expects_first_ = true;  // no message has come yet
+  std::string opening_;        // the first bytes that came
   std::unique_ptr<char[]> read_buffer_;
   Owned<TcpStream> stream_;
   std::shared_ptr<bool> alive_ = std::make_shared<bool>();  // its end is seen from inside a call
