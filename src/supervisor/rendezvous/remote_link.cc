@@ -92,7 +92,8 @@ void RemoteLink::on_message(HostMessage message) {
         } else if constexpr (std::is_same_v<T, event::NodesAwaited>) {
           callbacks_.on_awaited(m);
         } else if constexpr (std::is_same_v<T, message::Refuse>) {
-          lost(m.reason);
+          trouble_ = m.reason;
+          lost();
         } else {
           broken("it sent a message out of turn");
         }
@@ -159,7 +160,7 @@ void RemoteLink::broken(const std::string& why) {
   if (ended_) return;  // it has closed after the end, as it should
   const Clock::time_point now = Clock::now();
   give_up_at_ = now + rate_.patience();
-  give_up_timer_ = Timer::start(loop_, rate_.patience(), [this] { lost(trouble_); });
+  give_up_timer_ = Timer::start(loop_, rate_.patience(), [this] { lost(); });
   // The coordinator gives us up when it has heard nothing for as long.
   const auto left = std::chrono::duration_cast<Milliseconds>(last_known + rate_.patience() - now);
   cut_off_timer_ = Timer::start(loop_, std::max(left, Milliseconds(0)), [this] {
@@ -191,7 +192,7 @@ void RemoteLink::on_obstacle(const Approach::Failure& failure) {
     case Approach::Obstacle::kStrange:
     case Approach::Obstacle::kTurnedAway:
     case Approach::Obstacle::kFinal:
-      return lost(trouble_);
+      return lost();
   }
 }
 
@@ -207,7 +208,8 @@ void RemoteLink::returned(Approach::Joined joined) {
   callbacks_.on_welcome(welcome.spare, welcome.resumed);
 }
 
-void RemoteLink::lost(std::string why) {
+void RemoteLink::lost() {
+  const std::string why = std::move(trouble_);  // we may be dropped in what follows
   stream_.reset();
   heart_.reset();
   approach_.reset();

@@ -54,7 +54,7 @@ class RemoteLink final : public CoordinatorLine {
   void broken(const std::string& why);
   void approach();
   void on_obstacle(const Approach::Failure& failure);
-  void lost(std::string why);
+  void lost();
   void send_events();
   void part(AgentMessage last_word);
   void parted();

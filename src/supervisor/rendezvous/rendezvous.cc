@@ -60,7 +60,7 @@ struct Rendezvous::Impl {
   void settled(const NodeOutcome& outcome);
   void go_on();
   void end(const JobEnd& end);
-  void finish(std::function<void()> on_closed);
+  void finish(const std::function<void()>& on_closed);
   void later(std::function<void()> task);
 
   Loop& loop;
@@ -301,7 +301,7 @@ void Rendezvous::Impl::later(std::function<void()> task) {
 }
 
 // Everybody who needs this node has said goodbye.
-void Rendezvous::Impl::finish(std::function<void()> on_closed) {
+void Rendezvous::Impl::finish(const std::function<void()>& on_closed) {
   hosted = nullptr;
   line.reset();
   if (discovery && discovery->resign(on_closed)) return;
