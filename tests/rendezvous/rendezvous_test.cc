@@ -483,6 +483,29 @@ TEST_CASE_FIXTURE(RendezvousTest, "a node that leaves is gone at once, the job g
   complete_and_part();
 }
 
+TEST_CASE_FIXTURE(RendezvousTest, "a host that leaves stops the job and stays until all are home") {
+  TestNode& a = add(1, 2, "node-a");
+  a.link->join();
+  wait([&] { return a.link->hosting(); });
+  TestNode& b = add(1, 2, "node-b");
+  b.stops_at_once = false;
+  b.link->join();
+  wait([&] { return b.attempt() >= 0 && a.attempt() == b.attempt(); });
+  a.link->leave();
+  a.running = false;
+  wait([&] { return b.stop.has_value(); });
+  CHECK(b.stop->reason == StopReason::kSignal);
+  a.close();
+  b.settle(false);
+  wait_end(b);
+  CHECK(b.end->outcome == Outcome::kStopped);
+  CHECK(!a.closed);
+  CHECK(!a.stop);
+  b.close();
+  wait([&] { return a.closed && b.closed; });
+  CHECK(!a.end);
+}
+
 TEST_CASE_FIXTURE(RendezvousTest, "a search is over as soon as it is closed") {
   LaunchPlan plan = plan_of(2, 2, port, "node-b");
   plan.rendezvous.is_host = false;

@@ -77,7 +77,8 @@ void Approach::connected(Result<UniqueFd> socket) {
   hello_us_ = unix_us();
   stream_->send(
       message::Hello{kControlVersion, introduction_.run_id, nonce_, !introduction_.token.empty()});
-  timer_ = Timer::start(loop_, patience_, [this] {
+  // Twice, because a coordinator to which thousands come at once does not answer all at once.
+  timer_ = Timer::start(loop_, 2 * patience_, [this] {
     failed(Obstacle::kNoAnswer, "no answer: something accepts connections there and says nothing");
   });
 }

@@ -51,7 +51,7 @@ class Approach {
     std::function<void(const Failure&)> on_failed;
   };
 
-  // `patience` is for each address: to connect, and again for the answers.
+  // `patience` is for each address: to connect, and twice for the answers.
   Approach(Loop& loop, Target target, Introduction introduction, Milliseconds patience,
            Callbacks callbacks);
 

@@ -20,8 +20,8 @@ class CoordinatorLine {
     std::function<void(const AttemptVerdict&)> on_verdict;
     std::function<void(const JobEnd&)> on_end;
     std::function<void(const event::NodesAwaited&)> on_awaited;
-    // Taken again after a broken connection. Not resumed: it no longer counts what still runs
-    // here.
+    // Taken; over a connection, taken again after it was broken. Not resumed: it does not count
+    // what still runs here.
     std::function<void(bool spare, bool resumed)> on_welcome;
     // Nothing was heard of it for so long that it will have given this node up: no worker may run
     // any more. It may still come back.

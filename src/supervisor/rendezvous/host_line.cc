@@ -59,19 +59,14 @@ CoordinatorHost::LocalAgent HostLine::local_agent() {
     auto on_lost = callbacks_.on_lost;
     on_lost(reason);
   };
-  local.on_assignment = [this](const Assignment& assignment) {
-    if (!silent_) callbacks_.on_assignment(assignment);
-  };
+  local.on_assignment = [this](const Assignment& assignment) { assigned(assignment); };
   local.on_stop = [this](const StopOrder& order) {
     if (!silent_) callbacks_.on_stop(order);
   };
   local.on_verdict = [this](const AttemptVerdict& verdict) {
     if (!silent_) callbacks_.on_verdict(verdict);
   };
-  local.on_end = [this](const JobEnd& end) {
-    ended_ = true;
-    if (!silent_) callbacks_.on_end(end);
-  };
+  local.on_end = [this](const JobEnd& end) { ended(end); };
   return local;
 }
 
@@ -85,11 +80,32 @@ CoordinatorHost::Callbacks HostLine::host_callbacks(std::function<void(EventBody
   return host;
 }
 
+void HostLine::assigned(const Assignment& assignment) {
+  unsettled_ = assignment.attempt;
+  if (!silent_) return callbacks_.on_assignment(assignment);
+  if (on_closed_) settle_unsettled();
+}
+
+void HostLine::ended(const JobEnd& end) {
+  ended_ = true;
+  if (!silent_) return callbacks_.on_end(end);
+  if (on_closed_) host_.goodbye();
+}
+
+// For a job that has left and says nothing more: what it had is gone.
+void HostLine::settle_unsettled() {
+  if (unsettled_ < 0) return;
+  NodeOutcome nothing_left;
+  nothing_left.attempt = std::exchange(unsettled_, -1);
+  host_.settled(nothing_left);
+}
+
 void HostLine::failed(const FailureNotice& notice) {
   host_.failed(notice);
 }
 
 void HostLine::settled(const NodeOutcome& outcome) {
+  if (outcome.attempt == unsettled_) unsettled_ = -1;
   host_.settled(outcome);
 }
 
@@ -99,7 +115,7 @@ bool HostLine::request_stop(const event::SignalReceived& signal, bool kill) {
 }
 
 void HostLine::leave() {
-  silent_ = true;
+  silent_ = left_ = true;
   event::SignalReceived leaving;
   leaving.signal = SIGTERM;
   host_.stop_requested(leaving, false);
@@ -109,6 +125,7 @@ void HostLine::close(std::function<void()> on_closed) {
   silent_ = true;
   on_closed_ = std::move(on_closed);
   if (ended_) return host_.goodbye();
+  if (left_) return settle_unsettled();
   // The job ends here for reasons of this node's own (its front was killed): nobody waits for the
   // others, who learn of it by their connections.
   closing_ = Timer::start(loop_, Milliseconds(0), [this] {

@@ -24,7 +24,8 @@ class HostLine final : public CoordinatorLine {
   // Everybody who watches the job reads this node's own record.
   void report(const Event&) override {}
   bool request_stop(const event::SignalReceived& signal, bool kill) override;
-  // The job cannot go on without the node that hosts it: it is stopped on all.
+  // The job cannot go on without the node that hosts it: it is stopped on all, and close() waits
+  // until that is done.
   void leave() override;
   void close(std::function<void()> on_closed) override;
 
@@ -35,12 +36,17 @@ class HostLine final : public CoordinatorLine {
   HostLine(Loop& loop, CoordinatorHost::Settings settings, std::unique_ptr<StoreServer>&& store,
            const NodeFacts& facts, Callbacks callbacks, std::function<void(EventBody)> on_record);
   CoordinatorHost::LocalAgent local_agent();
+  void assigned(const Assignment& assignment);
+  void ended(const JobEnd& end);
+  void settle_unsettled();
   CoordinatorHost::Callbacks host_callbacks(std::function<void(EventBody)> on_record);
 
   Loop& loop_;
   Callbacks callbacks_;
   bool ended_ = false;   // JobEnd has come
+  bool left_ = false;    // leave() was called
   bool silent_ = false;  // left or closing: nothing is called back any more
+  int unsettled_ = -1;   // the attempt that was assigned and is not settled
   std::function<void()> on_closed_;
   Owned<Timer> closing_;
   CoordinatorHost host_;  // last, so that it goes first: it calls the rest
