@@ -19,7 +19,7 @@ def check(records, excused=()):
     attempts = by_attempt(records)
     for attempt, members in sorted(attempts.items()):
         broken += [f"attempt {attempt}: {line}" for line in check_attempt(members)]
-        broken += [f"attempt {attempt}: {line}" for line in check_culprit(attempt, records)]
+        broken += [f"attempt {attempt}: {line}" for line in check_culprit(attempt, records, excused)]
     broken += check_budget(attempts, records)
     broken += check_one_world(attempts, records, excused)
     return broken
@@ -92,9 +92,10 @@ def culprits(attempt, events):
     ]
 
 
-def check_culprit(attempt, records):
+def check_culprit(attempt, records, excused):
     """Every node that tells of a failure names the same first one."""
-    named = {name: culprits(attempt, events) for name, events in records.items()}
+    told = {name: events for name, events in records.items() if name not in excused}
+    named = {name: culprits(attempt, events) for name, events in told.items()}
     first = {name: found[0] for name, found in named.items() if found}
     if len(set(first.values())) > 1:
         yield f"several culprits: {first}"

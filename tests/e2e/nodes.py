@@ -245,6 +245,29 @@ class NodesTest(MusterTest):
         """Every worker, also one that starts later, exits 0."""
         self.tell("all", "exit 0")
 
+    def assert_reunited(self, *members):
+        """All run again in one world. Whether the others ran without them in between is a matter
+        of milliseconds."""
+
+        def worlds():
+            living = [env for node in members for env in node.living().values()]
+            if len(living) != len(members):
+                return None
+            return {(attempt_of(env), env["WORLD_SIZE"]) for env in living}
+
+        def together():
+            found = worlds()
+            if not found or len(found) != 1:
+                return False
+            [(attempt, size)] = found
+            return attempt != "0" and size == str(len(members))
+
+        try:
+            wait_until(together, "all are together again", 2 * SOON)
+        except AssertionError as error:
+            stories = "\n".join(node.story() for node in members)
+            raise AssertionError(f"{error}\n{stories}") from None
+
     def finish_all(self, *members):
         self.finish()
         self.wait_for_end(members, 0)
