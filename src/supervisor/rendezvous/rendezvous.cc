@@ -80,7 +80,8 @@ struct Rendezvous::Impl {
   // Came while the job is still busy with the attempt before (this node had been cut off).
   std::optional<Assignment> held;
   std::optional<JobEnd> held_end;
-  std::string loss;                                        // why the coordinator is lost
+  std::string loss;    // why the coordinator is lost
+  int stop_asked = 0;  // the first stop signal that was passed on from here
   std::shared_ptr<bool> alive = std::make_shared<bool>();  // guards posted tasks
 };
 
@@ -262,6 +263,8 @@ void Rendezvous::Impl::lost(const std::string& why) {
 
 void Rendezvous::Impl::after_loss() {
   if (stage != Stage::kLost) return;
+  // Whether the coordinator ever heard of it or not, this node was told to stop.
+  if (stop_asked != 0) return end({Outcome::kStopped, 128 + stop_asked, loss});
   if (!discovery || !discovery->can_replace_coordinator()) {
     return end({Outcome::kFailed, kExitLost, loss});
   }
@@ -340,7 +343,9 @@ void Rendezvous::report(const Event& event) {
 }
 
 bool Rendezvous::request_stop(const event::SignalReceived& signal, bool kill) {
-  return impl_->stage == Impl::Stage::kJoined && impl_->line->request_stop(signal, kill);
+  if (impl_->stage != Impl::Stage::kJoined) return false;
+  if (impl_->stop_asked == 0) impl_->stop_asked = signal.signal;
+  return impl_->line->request_stop(signal, kill);
 }
 
 void Rendezvous::leave() {
