@@ -495,6 +495,7 @@ TEST_CASE_FIXTURE(RendezvousTest, "a host that leaves stops the job and stays un
   a.running = false;
   wait([&] { return b.stop.has_value(); });
   CHECK(b.stop->reason == StopReason::kSignal);
+  CHECK(b.stop->why.find("leaves the job") != std::string::npos);
   a.close();
   b.settle(false);
   wait_end(b);

@@ -2,6 +2,7 @@
 #include "supervisor/rendezvous/host_line.h"
 
 #include <signal.h>
+#include <unistd.h>
 
 #include <utility>
 
@@ -118,6 +119,8 @@ void HostLine::leave() {
   silent_ = left_ = true;
   event::SignalReceived leaving;
   leaving.signal = SIGTERM;
+  leaving.sender_pid = ::getpid();
+  leaving.sender = "muster, which leaves the job";
   host_.stop_requested(leaving, false);
 }
 
