@@ -23,6 +23,7 @@ import peers
 
 AGENTS = os.path.join(peers.BUILD, "bench", "rendezvous", "agents")
 MUSTER = peers.launchers()["muster"]
+COLUMNS = ("muster", "torchrun 2.14", "torchrun 1.13")
 
 
 def free_port():
@@ -185,8 +186,16 @@ def simulate(nodes, rounds, rest):
 
 
 class Verdicts:
+    """Whether the targets were met, and the lines for the README's table."""
+
     def __init__(self):
         self.missed = 0
+        self.rows = []
+
+    def row(self, what, values, unit, digits):
+        """values: launcher -> number."""
+        cells = [f"{values[name]:.{digits}f} {unit}" if name in values else "" for name in COLUMNS]
+        self.rows.append(f"| {what} | " + " | ".join(cells) + " |")
 
     def check(self, what, value, limit, unit):
         met = value <= limit
@@ -200,7 +209,15 @@ def torchrun_can(nodes, number, args):
     return nodes <= args.most_of_torchrun and number < (2 if nodes <= 8 else 1)
 
 
-def show_starts(args):
+def medians(results):
+    return {name: statistics.median(values) for name, values in results.items()}
+
+
+def p99s(results):
+    return {name: peers.percentile(values, 0.99) for name, values in results.items()}
+
+
+def show_starts(args, verdicts):
     for nodes in args.sizes:
         times = {}
         for number in range(args.rounds):
@@ -209,6 +226,7 @@ def show_starts(args):
                     continue
                 times.setdefault(name, []).append(all_running(command, nodes, args.limit))
         peers.show(f"{nodes} real nodes: start -> all workers running", "s", times)
+        verdicts.row(f"{nodes:,} nodes: start -> all workers run", medians(times), "s", 2)
 
 
 def show_deaths(args, verdicts):
@@ -220,10 +238,13 @@ def show_deaths(args, verdicts):
     peers.show(f"{nodes} real nodes: a worker's death -> SIGTERM at the last other", "ms", told)
     verdicts.check("p99", peers.percentile(told["muster"], 0.99), 50 * args.slack, "ms")
     peers.show(f"{nodes} real nodes: a worker's death -> all workers run again", "ms", again)
+    verdicts.row(f"{nodes} nodes: a worker dies -> SIGTERM at the last, p99", p99s(told), "ms", 1)
+    verdicts.row(f"{nodes} nodes: a worker dies -> all run again, p99", p99s(again), "ms", 0)
     nodes = args.restart_nodes
     _, again = deaths(MUSTER, nodes, args.restarts, args.limit)
     peers.show(f"{nodes} real nodes: a worker's death -> all run again", "ms", {"muster": again})
     verdicts.check("max", max(again), 1000 * args.slack, "ms")
+    verdicts.row(f"{nodes} nodes: a worker dies -> all run again", {"muster": max(again)}, "ms", 0)
 
 
 def show_simulated(nodes, result, args, verdicts):
@@ -259,6 +280,9 @@ def show_simulated(nodes, result, args, verdicts):
         verdicts.check("order to stop, p99", p99, 50 * args.slack, "ms")
     if nodes >= 10_000:
         verdicts.check("round formed in", form["ms"], 5000 * args.slack, "ms")
+        verdicts.row(f"{nodes:,} nodes: meet, simulated", {"muster": form["ms"] / 1000}, "s", 2)
+        verdicts.row(f"{nodes:,} nodes: restart, simulated", {"muster": restart / 1000}, "s", 2)
+        verdicts.row("memory of their coordinator", {"muster": result["peak_mb"]}, "MB", 0)
         verdicts.check("coordinator's peak", result["peak_mb"], 300 * args.slack, "MB")
 
 
@@ -279,7 +303,7 @@ def show_all_simulated(args, verdicts):
 
 
 FULL = {
-    "rounds": 5,
+    "rounds": 3,
     "sizes": [2, 8, 32, 256, 1000],
     "deaths": 100,
     "death_nodes": 8,
@@ -334,11 +358,12 @@ def main():
     print(peers.machine())
     verdicts = Verdicts()
     if args.only in (None, "starts"):
-        show_starts(args)
+        show_starts(args, verdicts)
     if args.only in (None, "deaths"):
         show_deaths(args, verdicts)
     if args.only in (None, "simulated"):
         show_all_simulated(args, verdicts)
+    print("\n" + "\n".join(verdicts.rows))
     return 1 if args.quick and verdicts.missed else 0
 
 
