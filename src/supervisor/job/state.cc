@@ -26,9 +26,8 @@ RankState* find_rank(JobState& state, int attempt, int rank) {
 }
 
 NodeState* find_node(JobState& state, const std::string& id) {
-  auto found = std::find_if(state.nodes.rbegin(), state.nodes.rend(),
-                            [&](const NodeState& node) { return node.joined.id == id; });
-  return found == state.nodes.rend() ? nullptr : &*found;
+  const auto found = state.node_at.find(id);
+  return found == state.node_at.end() ? nullptr : &state.nodes[found->second];
 }
 
 // The ranks of `nodes`, as far as they are contiguous.
@@ -154,9 +153,12 @@ struct Reducer {
 
   void operator()(const event::NodeJoined& e) {
     NodeState* known = find_node(state, e.id);
-    if (!known && state.nodes.size() >= kMaxNodes) return;
-    NodeState& node = known ? *known : state.nodes.emplace_back();
-    node = NodeState{e, event.mono_us, std::nullopt};
+    if (known) {
+      *known = NodeState{e, event.mono_us, std::nullopt};
+    } else if (state.nodes.size() < kMaxNodes) {
+      state.node_at.emplace(e.id, state.nodes.size());
+      state.nodes.push_back({e, event.mono_us, std::nullopt});
+    }
   }
 
   void operator()(const event::NodeLost& e) {

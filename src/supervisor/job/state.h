@@ -4,6 +4,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "supervisor/job/event.h"
@@ -72,8 +73,9 @@ struct JobState {
   std::optional<event::StopOrdered> stop_order;  // the first that another node's signal caused
   int interrupts = 0;  // SIGINTs that asked for an end; the second one kills
   int restarts_used = 0;
-  std::vector<NodeState> nodes;                // every one that ever joined; at the coordinator
-  std::optional<event::NodesAwaited> awaited;  // set while phase is kWaiting
+  std::vector<NodeState> nodes;  // every one that ever joined; at the coordinator
+  std::unordered_map<std::string, size_t> node_at;  // where an id is in `nodes`
+  std::optional<event::NodesAwaited> awaited;       // set while phase is kWaiting
   std::vector<event::LeftoverFound> leftovers;
   std::vector<event::Trouble> troubles;
   std::optional<event::JobEnded> end;
