@@ -105,6 +105,8 @@ class Simulation:
         words = [
             *("--nnodes", self.nodes + 1, "--nproc-per-node", 1, "--max-restarts", 1000),
             *("--rdzv-backend", "c10d", "--rdzv-endpoint", f"127.0.0.1:{port}"),
+            # All nodes share two or so cores here: a late heartbeat is no lost node.
+            *("--rdzv-conf", "keep_alive_interval=1,keep_alive_max_attempt=20"),
             *("--rdzv-id", "simulated", "--log-dir", self.logs, "--no-python", "/bin/sleep", 3600),
         ]
         self.console = open(os.path.join(self.logs, "console"), "w+")
