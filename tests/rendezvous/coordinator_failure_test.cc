@@ -109,6 +109,15 @@ TEST_CASE("a repeated notice or outcome changes nothing") {
   CHECK(round.verdict().others.empty());
 }
 
+TEST_CASE("who told of a failure cannot be complete") {
+  Three round(0);
+  round.fail("b", 2);
+  for (const char* id : {"h", "b", "c"})
+    round.complete(id);
+  REQUIRE(round.verdict().root);
+  CHECK(round.end_of("h").outcome == Outcome::kFailed);
+}
+
 TEST_CASE("news of an older attempt is no news") {
   Three round(2);
   round.fail("b", 2);

@@ -138,6 +138,7 @@ TEST_CASE("a job that is about to end does not grow") {
   round.complete("b");
   round.join("d");
   CHECK(round.all<action::Welcome>().at(0).spare);
+  CHECK(round.all<action::Stop>().empty());
   round.pass(1h);
   CHECK(round.all<action::Stop>().empty());
   CHECK_FALSE(round.coordinator().wake_at());
