@@ -115,7 +115,8 @@ void Crowd::Agent::received(std::string_view bytes) {
 }
 
 void Crowd::Agent::on_message(HostMessage& message, size_t bytes) {
-  if (!std::holds_alternative<message::HeartbeatEcho>(message)) {
+  if (!std::holds_alternative<message::HeartbeatEcho>(message) &&
+      !std::holds_alternative<event::NodesAwaited>(message)) {
     crowd_.round_.traffic.messages_down += 1;
     crowd_.round_.traffic.bytes_down += static_cast<double>(bytes);
   }

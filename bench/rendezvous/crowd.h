@@ -30,7 +30,8 @@ class Crowd {
     int nodes = 0;  // without the coordinator's own
     int max_restarts = 0;
   };
-  // What one node said and heard in a round, the mean of all; heartbeats are not counted.
+  // What one node said and heard in a round, the mean of all. What comes with time, heartbeats and
+  // news of a long wait, is not counted.
   struct Traffic {
     double messages_up = 0;
     double bytes_up = 0;
