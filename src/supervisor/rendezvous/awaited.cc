@@ -13,7 +13,7 @@ namespace {
 using std::chrono::milliseconds;
 
 constexpr milliseconds kRecordAgain{10'000};
-constexpr milliseconds kRecordChange{250};
+constexpr milliseconds kRecordChange{1'000};
 constexpr milliseconds kTellAfter{2'000};
 
 int64_t seconds_up(milliseconds left) {
