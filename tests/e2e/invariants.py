@@ -19,7 +19,9 @@ def check(records, excused=()):
     attempts = by_attempt(records)
     for attempt, members in sorted(attempts.items()):
         broken += [f"attempt {attempt}: {line}" for line in check_attempt(members)]
-        broken += [f"attempt {attempt}: {line}" for line in check_culprit(attempt, records, excused)]
+        broken += [
+            f"attempt {attempt}: {line}" for line in check_culprit(attempt, records, excused)
+        ]
     broken += check_budget(attempts, records)
     broken += check_one_world(attempts, records, excused)
     return broken
@@ -128,18 +130,16 @@ def check_budget(attempts, records):
         yield f"restart_count {max(counts.values())} of {most}"
 
 
-def last_end(attempt, events):
-    """When the last worker of this attempt ended on this node; None if some end is not recorded."""
-    pids = {
-        event["pid"]
+def last_end(start, events):
+    """When the last of this node's own workers of an attempt ended; None if some end is not
+    recorded. (The coordinator's node tells of the others' as well, when it hears of them.)"""
+    own = [
+        event
         for event in events
-        if event["event"] == "worker_spawned" and event["attempt"] == attempt
-    }
-    ends = {
-        event["pid"]: time_of(event)
-        for event in events
-        if event["event"] == "worker_exited" and event["attempt"] == attempt
-    }
+        if event.get("attempt") == start["attempt"] and event.get("rank") in own_span(start)
+    ]
+    pids = {event["pid"] for event in own if event["event"] == "worker_spawned"}
+    ends = {event["pid"]: time_of(event) for event in own if event["event"] == "worker_exited"}
     if not pids or pids - set(ends):
         return None
     return max(ends.values())
@@ -150,7 +150,7 @@ def check_one_world(attempts, records, excused):
     for attempt, members in sorted(attempts.items()):
         begin = min(time_of(event) for event in members.values())
         for earlier in (number for number in attempts if number < attempt):
-            for name in attempts[earlier]:
-                end = last_end(earlier, records[name])
+            for name, start in attempts[earlier].items():
+                end = last_end(start, records[name])
                 if name not in excused and end is not None and end > begin:
                     yield f"attempt {attempt} began {end - begin:.3f} s before the end of attempt " f"{earlier} on {name}"

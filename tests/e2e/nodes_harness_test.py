@@ -118,7 +118,7 @@ def story(node, attempts, **changes):
             "nodes": nodes if node == 0 else nodes[1:],
         }
         pid = 10 * attempt + node
-        spawn = {"event": "worker_spawned", "attempt": attempt, "pid": pid}
+        spawn = {"event": "worker_spawned", "attempt": attempt, "rank": node, "pid": pid}
         failure = {
             "event": "failure_found",
             "attempt": attempt,
@@ -129,7 +129,7 @@ def story(node, attempts, **changes):
             "exit_code": 1,
         }
         failure["pid"] = 1
-        end = {"event": "worker_exited", "attempt": attempt, "pid": pid}
+        end = {"event": "worker_exited", "attempt": attempt, "rank": node, "pid": pid}
         events += [start, spawn, end, failure]
     for number, event in enumerate(events):
         event["seq"] = number
