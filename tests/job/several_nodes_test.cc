@@ -159,7 +159,9 @@ TEST_CASE("a success counts the workers of all nodes") {
   event::JobStarted job;
   job.local_world_size = 2;
   job.max_nodes = 2;
-  spare.say(job).ends(Outcome::kSucceeded, 0);
+  spare.say(job).say(event::RestartScheduled{1, 1, 1, true});
+  CHECK_FALSE(live_line(spare.state, spare.last()));
+  spare.ends(Outcome::kSucceeded, 0);
   CHECK(has(final_report(spare.state, nullptr)[0], "this spare node was not needed"));
 }
 

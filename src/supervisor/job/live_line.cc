@@ -146,6 +146,7 @@ struct LiveLine {
 
   Line operator()(const event::RestartScheduled& e) const {
     const AttemptState* attempt = state.current();
+    if (!attempt) return std::nullopt;  // a spare: it does not concern it
     std::string line = "restarting (attempt " + std::to_string(e.used + 1) + " of " +
                        std::to_string(e.max + 1) + ")";
     if (!e.charged) {
