@@ -19,6 +19,7 @@ std::vector<event::VictimGroup> victims_of(const AttemptState& attempt) {
     if (rank->node == attempt.node) ranks_by_reason[victim_reason(*rank)].push_back(rank->rank);
   }
   std::vector<event::VictimGroup> groups;
+  groups.reserve(ranks_by_reason.size());
   for (const auto& [reason, ranks] : ranks_by_reason)
     groups.push_back({format_ranges(ranks), reason});
   return groups;

@@ -15,7 +15,7 @@ constexpr Milliseconds kFirstRetry{50};
 constexpr Milliseconds kLastRetry{1'000};
 
 // Letting go of a lock may wait for a file server.
-void leave_in_pool(Loop& loop, std::shared_ptr<UniqueFd> lock) {
+void leave_in_pool(Loop& loop, const std::shared_ptr<UniqueFd>& lock) {
   if (!lock || !*lock) return;
   run_in_pool(
       loop, [lock] { leave_meeting_file(std::move(*lock)); }, [] {});
