@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "supervisor/cli/rendezvous_options.h"
 #include "supervisor/rendezvous/ranking.h"
 
 #include <doctest/doctest.h>

@@ -135,12 +135,18 @@ std::optional<int> default_port(const std::string& backend) {
   return std::nullopt;
 }
 
-bool is_loopback_host(const std::string& host) {
-  in6_addr bytes{};
-  if (inet_pton(AF_INET6, host.c_str(), &bytes) == 1) return IN6_IS_ADDR_LOOPBACK(&bytes);
+bool is_loopback_host(std::string_view host) {
+  std::string name = lower(host);
+  if (name.starts_with("[") && name.ends_with("]")) name = name.substr(1, name.size() - 2);
+  in6_addr six{};
+  if (inet_pton(AF_INET6, name.c_str(), &six) == 1) {
+    return IN6_IS_ADDR_LOOPBACK(&six) || (IN6_IS_ADDR_V4MAPPED(&six) && six.s6_addr[12] == 127);
+  }
   in_addr four{};
-  if (inet_aton(host.c_str(), &four) != 0) return (ntohl(four.s_addr) >> 24) == 127;
-  return host == "localhost" || host == "localhost.localdomain" || host == "ip6-localhost";
+  if (inet_aton(name.c_str(), &four) != 0) return (ntohl(four.s_addr) >> 24) == 127;
+  return name == "localhost" || name.ends_with(".localhost") || name.starts_with("localhost.") ||
+         name == "localhost4" || name == "localhost6" || name == "ip6-localhost" ||
+         name == "ip6-loopback";
 }
 
 Result<std::string> parse_host(std::string_view text) {

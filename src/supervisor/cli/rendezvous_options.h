@@ -25,8 +25,9 @@ Result<Endpoint> parse_endpoint(std::string_view text);
 // A name, or an address as it stands in an endpoint, brackets removed.
 Result<std::string> parse_host(std::string_view text);
 
-// localhost, 127.0.0.1, ::1 and the like, by the text alone.
-bool is_loopback_host(const std::string& host);
+// "localhost", "127.0.0.1", "::1", "[::1]" and their like: names and addresses that lead every
+// machine to itself. By the text alone; nothing is looked up.
+bool is_loopback_host(std::string_view host);
 
 // With store_type=file the endpoint is a path.
 bool uses_file_store(const std::map<std::string, std::string>& conf);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "supervisor/cli/rendezvous_options.h"
 #include "supervisor/job/duration_text.h"
 #include "supervisor/job/report.h"
 #include "supervisor/job/restart_policy.h"

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "supervisor/cli/rendezvous_options.h"
+
 namespace muster {
 
 namespace {
@@ -24,19 +26,6 @@ int worth(const std::string& address) {
 }
 
 }  // namespace
-
-bool is_loopback_host(std::string_view host) {
-  std::string name = lower(host);
-  if (name.starts_with("[") && name.ends_with("]")) name = name.substr(1, name.size() - 2);
-  if (name.starts_with("::ffff:")) name = name.substr(7);
-  if (name.starts_with("127.")) {
-    // "127.example.org" is a name like any other.
-    return name.find_first_not_of("0123456789.") == std::string::npos;
-  }
-  return name == "::1" || name == "0:0:0:0:0:0:0:1" || name == "localhost" ||
-         name.ends_with(".localhost") || name.starts_with("localhost.") || name == "localhost4" ||
-         name == "localhost6" || name == "ip6-localhost" || name == "ip6-loopback";
-}
 
 std::string host_address(const CoordinatorSettings& settings, const std::string& local_addr,
                          const std::vector<Node*>& members) {
