@@ -46,6 +46,12 @@ struct RendezvousTest : LoopTest {
   void wait_running(const TestNode& node) {
     wait([&] { return node.running; });
   }
+  void run_both(TestNode& a, TestNode& b) {
+    a.link->join();
+    b.link->join();
+    wait_running(a);
+    wait_running(b);
+  }
   void wait_end(const TestNode& node) {
     wait([&] { return node.end.has_value(); });
   }
@@ -251,10 +257,7 @@ TEST_CASE_FIXTURE(RendezvousTest, "options that differ end the joiner with the r
 TEST_CASE_FIXTURE(RendezvousTest, "a failure stops the others, and all restart together") {
   TestNode& a = add(2, 2, "node-a", 1, 1);
   TestNode& b = add(2, 2, "node-b", 1, 1);
-  a.link->join();
-  b.link->join();
-  wait_running(a);
-  wait_running(b);
+  run_both(a, b);
   b.fail(7);
   wait([&] { return a.assignment->attempt == 1 && b.assignment->attempt == 1; });
   CHECK(a.stop->reason == StopReason::kFailure);
@@ -275,10 +278,7 @@ TEST_CASE_FIXTURE(RendezvousTest, "a failure stops the others, and all restart t
 TEST_CASE_FIXTURE(RendezvousTest, "a stop asked for at any node stops all") {
   TestNode& a = add(2, 2, "node-a");
   TestNode& b = add(2, 2, "node-b");
-  a.link->join();
-  b.link->join();
-  wait_running(a);
-  wait_running(b);
+  run_both(a, b);
   CHECK((a.link->hosting() ? b : a).link->request_stop(kSigterm, false));
   wait_end(a);
   wait_end(b);
@@ -330,10 +330,7 @@ TEST_CASE_FIXTURE(RendezvousTest, "a connection that breaks is resumed and nobod
   Relay relay(loop, port);
   TestNode& a = add(2, 2, "node-a");
   TestNode& b = add(plan_through(relay, 2, 2, "node-b"));
-  a.link->join();
-  b.link->join();
-  wait_running(a);
-  wait_running(b);
+  run_both(a, b);
   relay.cut_agents();
   wait([&] { return b.said(" is back"); });
   CHECK(a.calls == std::vector<std::string>{"assignment"});
@@ -382,10 +379,7 @@ TEST_CASE_FIXTURE(RendezvousTest, "a silent network stops the workers on both si
   Relay relay(loop, port);
   TestNode& a = add(2, 2, "node-a");
   TestNode& b = add(plan_through(relay, 2, 2, "node-b"));
-  a.link->join();
-  b.link->join();
-  wait_running(a);
-  wait_running(b);
+  run_both(a, b);
   relay.freeze();
   wait([&] { return a.stop && b.stop; });
   CHECK(a.stop->reason == StopReason::kMembership);
@@ -412,10 +406,7 @@ TEST_CASE_FIXTURE(RendezvousTest, "a node that was given up comes back and runs 
   TestNode& a = add(2, 2, "node-a");
   LaunchPlan plan = plan_through(relay, 2, 2, "node-b");
   TestNode& b = add(plan);
-  a.link->join();
-  b.link->join();
-  wait_running(a);
-  wait_running(b);
+  run_both(a, b);
   b.stops_at_once = false;
   relay.freeze();
   wait([&] { return a.recorded<event::NodeLost>() != nullptr; });
