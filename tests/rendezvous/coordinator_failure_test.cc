@@ -19,7 +19,7 @@ struct Three : Round {
   }
   AttemptVerdict verdict() const {
     auto told = all<action::Tell>();
-    return told.empty() ? AttemptVerdict{} : told[0].verdict;
+    return told.empty() ? AttemptVerdict{} : *told[0].verdict;
   }
 };
 
@@ -32,12 +32,12 @@ TEST_CASE("one node that fails restarts within its budget and then ends with the
   CHECK(round.all<action::Stop>().empty());
   round.settle_failed("h", 1);
   REQUIRE(round.all<action::Tell>().size() == 1);
-  CHECK(round.all<action::Tell>()[0].verdict.restarts);
+  CHECK(round.all<action::Tell>()[0].verdict->restarts);
   CHECK(round.assignment_of("h").attempt == 1);
   CHECK(round.assignment_of("h").restart_count == 1);
   round.settle_failed("h", 0, 7);
   REQUIRE(round.all<action::Tell>().size() == 1);
-  CHECK_FALSE(round.all<action::Tell>()[0].verdict.restarts);
+  CHECK_FALSE(round.all<action::Tell>()[0].verdict->restarts);
   CHECK(round.end_of("h").outcome == Outcome::kFailed);
   CHECK(round.end_of("h").exit_code == 7);
   CHECK(round.end_of("h").why == "");
@@ -361,7 +361,7 @@ TEST_CASE("a job that grows has no failure, though workers fail when others stop
   round.join("b");
   round.fail("h", 0);
   round.settle_failed("h", 0);
-  CHECK_FALSE(round.all<action::Tell>().at(0).verdict.root);
+  CHECK_FALSE(round.all<action::Tell>().at(0).verdict->root);
   CHECK(round.ids<action::Assign>() == "hb");
 }
 
@@ -379,7 +379,7 @@ TEST_CASE("the other causes of a storm of failures are bounded") {
     outcome.victims = {{std::to_string(2 * i + 1), "reason " + std::to_string(i)}};
     round.settle("n" + std::to_string(i), outcome);
   }
-  const AttemptVerdict verdict = round.all<action::Tell>().at(0).verdict;
+  const AttemptVerdict verdict = *round.all<action::Tell>().at(0).verdict;
   CHECK(verdict.root->rank == 2);
   CHECK(verdict.others.size() == kMaxOtherCauses);
   CHECK(verdict.victims.size() == kMaxVictimGroups);

@@ -105,8 +105,8 @@ TEST_CASE("a joiner makes a running job grow at once") {
   CHECK(round.all<action::Stop>()[0].order.why == "node-d joined");
   for (const char* id : {"h", "b", "c"})
     round.settle_stopped(id);
-  CHECK_FALSE(round.all<action::Tell>().at(0).verdict.root);
-  CHECK(round.all<action::Tell>().at(0).verdict.restarts);
+  CHECK_FALSE(round.all<action::Tell>().at(0).verdict->root);
+  CHECK(round.all<action::Tell>().at(0).verdict->restarts);
   CHECK(round.ids<action::Assign>() == "hbcd");
   CHECK(round.assignment_of("d").restart_count == 0);
 }

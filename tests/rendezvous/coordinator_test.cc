@@ -371,7 +371,7 @@ TEST_CASE("a failure before the signal counts only where no restart was left") {
     CHECK(round.ids<action::Stop>() == "h");
     round.settle_failed("h", 0, 9);
     REQUIRE(round.all<action::Tell>().size() == 1);
-    CHECK_FALSE(round.all<action::Tell>()[0].verdict.restarts);
+    CHECK_FALSE(round.all<action::Tell>()[0].verdict->restarts);
     CHECK(round.end_of("h").exit_code == (budget == 0 ? 9 : 143));
     CHECK(round.end_of("h").outcome == (budget == 0 ? Outcome::kFailed : Outcome::kStopped));
   }

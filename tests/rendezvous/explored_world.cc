@@ -122,7 +122,7 @@ void World::deliver_down(size_t to) {
       agent.work = Work::kStopping;
     }
   } else if (const auto* tell = std::get_if<action::Tell>(&message)) {
-    if (tell->verdict.attempt != agent.attempt) return;
+    if (tell->verdict->attempt != agent.attempt) return;
     pending.must(!busy, "no verdict comes before its node has settled");
     agent.attempt = -1;
     agent.work = Work::kNone;
@@ -260,7 +260,7 @@ void World::take(Claims& claims) {
     }
     if (const auto* tell = std::get_if<action::Tell>(&action)) {
       id = tell->id;
-      on_told(tell->verdict, claims);
+      on_told(*tell->verdict, claims);
     }
     if (const auto* end = std::get_if<action::End>(&action)) {
       id = end->id;
@@ -312,7 +312,7 @@ std::string World::key() const {
       put(key, static_cast<int64_t>(action.index()));
       if (const auto* welcome = std::get_if<action::Welcome>(&action)) put(key, welcome->resumed);
       if (const auto* stop = std::get_if<action::Stop>(&action)) put(key, stop->order.attempt);
-      if (const auto* tell = std::get_if<action::Tell>(&action)) put(key, tell->verdict.attempt);
+      if (const auto* tell = std::get_if<action::Tell>(&action)) put(key, tell->verdict->attempt);
     }
   }
   for (int count : {left.failures, left.crashes, left.silences, left.reconnections, left.leaves,

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "supervisor/cli/rendezvous_options.h"
 #include "supervisor/rendezvous/coordinator.h"
 
 #include <signal.h>
@@ -8,6 +7,7 @@
 #include <utility>
 
 #include "loop/check.h"
+#include "supervisor/cli/rendezvous_options.h"
 #include "supervisor/diagnosis/wait_status.h"
 #include "supervisor/job/report.h"
 #include "supervisor/rendezvous/admission.h"
@@ -86,7 +86,7 @@ bool Coordinator::Impl::resume(Node& node, const NodeFacts& facts) {
   }
   const bool decided = node.part == Part::kWaiting || node.part == Part::kHome;
   if (decided && verdict && verdict->attempt == facts.attempt) {
-    actions.push_back(action::Tell{id, *verdict});
+    actions.push_back(action::Tell{id, verdict});
   }
   if (node.part == Part::kHome) actions.push_back(action::End{id, node.end});
   return true;
@@ -182,7 +182,7 @@ void Coordinator::Impl::cleared(Node& node, const NodeOutcome& outcome) {
   roster.set_part(node, Part::kWaiting);
   pace.changed();
   if (verdict && verdict->attempt == outcome.attempt) {
-    actions.push_back(action::Tell{node.facts.id, *verdict});
+    actions.push_back(action::Tell{node.facts.id, verdict});
   }
   if (phase == Phase::kEnding) return send_home(node, job_end);
   if (!outcome.left_running) return;

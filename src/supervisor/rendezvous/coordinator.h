@@ -50,7 +50,7 @@ struct Stop {
 };
 struct Tell {
   std::string id;
-  AttemptVerdict verdict;
+  std::shared_ptr<const AttemptVerdict> verdict;  // one for all: it may be long
 };
 struct End {  // the agent answers with goodbye
   std::string id;

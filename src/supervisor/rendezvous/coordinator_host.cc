@@ -58,7 +58,7 @@ struct CoordinatorHost::Impl {
   Coordinator coordinator;
   std::vector<Action> own;    // what stays here, in its order
   std::string verdict_frame;  // while it is told
-  int verdict_attempt = -1;
+  std::shared_ptr<const AttemptVerdict> framed_verdict;
   bool posted = false;
   Owned<Timer> wake;
   Clock::time_point wake_at{};
@@ -78,6 +78,7 @@ bool CoordinatorHost::Impl::stays(const Action& action) const {
 // others answer is recorded after it.
 void CoordinatorHost::Impl::changed() {
   verdict_frame.clear();
+  framed_verdict.reset();
   for (Action& action : coordinator.take_actions()) {
     if (stays(action)) {
       own.push_back(std::move(action));
@@ -134,9 +135,8 @@ void CoordinatorHost::Impl::perform(const Action& action) {
     agents.send(stop->id, stop->order);
   } else if (auto* tell = std::get_if<action::Tell>(&action)) {
     // The same for thousands, and long: made once for all that are told together.
-    if (verdict_frame.empty() || verdict_attempt != tell->verdict.attempt)
-      verdict_frame = encode(HostMessage(tell->verdict));
-    verdict_attempt = tell->verdict.attempt;
+    if (std::exchange(framed_verdict, tell->verdict) != tell->verdict)
+      verdict_frame = encode(HostMessage(*tell->verdict));
     agents.send_frame(tell->id, verdict_frame);
   } else if (auto* end = std::get_if<action::End>(&action)) {
     agents.end(end->id, end->end);
@@ -159,7 +159,7 @@ void CoordinatorHost::Impl::perform_here(const Action& action) {
   } else if (auto* stop = std::get_if<action::Stop>(&action)) {
     local.on_stop(stop->order);
   } else if (auto* tell = std::get_if<action::Tell>(&action)) {
-    local.on_verdict(tell->verdict);
+    local.on_verdict(*tell->verdict);
   } else if (auto* end = std::get_if<action::End>(&action)) {
     local.on_end(end->end);
   } else if (auto* event = std::get_if<action::Record>(&action)) {

@@ -93,9 +93,9 @@ struct Coordinator::Impl {
   std::string uneven_said;
   bool loopback_said = false;
 
-  std::optional<AttemptVerdict> verdict;  // of the last attempt, for a node that missed it
-  int last_exit_code = 1;                 // of the last failed attempt; 1 for want of any
-  JobEnd job_end;                         // ending
+  std::shared_ptr<const AttemptVerdict> verdict;  // of the last attempt, for a node that missed it
+  int last_exit_code = 1;                         // of the last failed attempt; 1 for want of any
+  JobEnd job_end;                                 // ending
 };
 
 }  // namespace muster

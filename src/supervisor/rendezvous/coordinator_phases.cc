@@ -244,9 +244,9 @@ void Coordinator::Impl::conclude(Time now) {
   for (auto& [join_order, node] : roster.nodes()) {
     if (node.part == Part::kDone) roster.set_part(node, Part::kWaiting);
   }
-  AttemptVerdict told{
-      number,   findings.root, std::move(findings.others), std::move(findings.victims),
-      restarts, restart_count};
+  auto told = std::make_shared<const AttemptVerdict>(
+      AttemptVerdict{number, findings.root, std::move(findings.others), std::move(findings.victims),
+                     restarts, restart_count});
   if (findings.root || restarts) {
     for (auto& [join_order, node] : roster.nodes()) {
       if (node.part == Part::kWaiting) actions.push_back(action::Tell{node.facts.id, told});
