@@ -91,6 +91,17 @@ std::vector<OptionSpec> run_folder_options() {
        .completes = Completes::kFile,
        .set = s::text<&Options::summary_file>,
        .help = "Write summary.json here too: outcome, exit code, root cause, victims, restarts."},
+      {.name = "http",
+       .value_name = "HOST:PORT|off",
+       .group = kLogs,
+       .environment = true,
+       .default_text = "127.0.0.1 and any free port",
+       .choices = {"off"},
+       .completes = Completes::kChoices,
+       .set = s::http,
+       .help = "Where the page with live logs, /status and the rest of the HTTP API listens; its "
+               "address is printed with the token that it needs. A port alone stays on this "
+               "machine; :PORT or *:PORT is reached from others."},
   };
 }
 

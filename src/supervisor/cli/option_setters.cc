@@ -225,6 +225,13 @@ Result<void> log_limit(Options& options, const std::string& value) {
   return {};
 }
 
+Result<void> http(Options& options, const std::string& value) {
+  Result<HttpPlace> place = parse_http_place(value);
+  if (!place) return place.error();
+  options.http = *place;
+  return {};
+}
+
 Result<void> keep_runs(Options& options, const std::string& value) {
   return set_int(options.keep_runs, value, 1);
 }

@@ -58,6 +58,7 @@ Result<void> duplicate_stdout_filters(Options& options, const std::string& value
 Result<void> duplicate_stderr_filters(Options& options, const std::string& value);
 Result<void> console(Options& options, const std::string& value);
 Result<void> log_limit(Options& options, const std::string& value);
+Result<void> http(Options& options, const std::string& value);
 Result<void> keep_runs(Options& options, const std::string& value);
 Result<void> stdin_rank(Options& options, const std::string& value);
 

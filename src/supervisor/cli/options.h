@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "supervisor/cli/http_place.h"
 #include "supervisor/cli/rendezvous_plan.h"
 
 namespace muster {
@@ -79,6 +80,7 @@ struct Options {
   int keep_runs = 20;  // newest runs kept in the default folder
   std::string summary_file;
   std::string event_log_handler = "null";
+  HttpPlace http;
 
   bool dry_run = false;
 
