@@ -234,6 +234,24 @@ TEST_CASE_FIXTURE(JobTest, "a node that is to leave stops its own workers only")
   CHECK(code == 143);
 }
 
+TEST_CASE_FIXTURE(JobTest,
+                  "a request to stop means the whole job, also at a node that leaves on signals") {
+  plan.rendezvous.on_node_signal = OnNodeSignal::kLeave;
+  begin({"trap '' TERM; echo here; while :; do sleep 0.01; done"});
+  assign();
+  wait_until_all_wrote();
+  CHECK(job->request_stop("127.0.0.1 over HTTP", false).empty());
+  CHECK(job->request_stop("127.0.0.1 over HTTP", true).empty());
+  CHECK_FALSE(link.left);
+  CHECK(link.stop_requests == std::vector<std::pair<int, bool>>{{SIGTERM, false}, {SIGTERM, true}});
+  outcome();
+  CHECK(recorder.state().current()->ranks[0].wait_status == SIGKILL);
+  CHECK(describe_signal(*recorder.state().stop_signal) ==
+        "SIGTERM on node-b from 127.0.0.1 over HTTP");
+  job->on_job_end(JobEnd{Outcome::kStopped, 143, ""});
+  CHECK_FALSE(job->request_stop("127.0.0.1 over HTTP", false).empty());
+}
+
 TEST_CASE_FIXTURE(JobTest, "a lost front kills the workers and asks nobody") {
   begin({"trap '' TERM; echo here; while :; do sleep 0.01; done"});
   assign();

@@ -262,9 +262,27 @@ void Job::on_signal(event::SignalReceived signal) {
   if (leaves && !alone_) {
     alone_ = true;
     parts_.link.leave();
-  } else if (!alone_ && !parts_.link.request_stop(signal, kill)) {
-    alone_ = true;
   }
+  stop_everywhere(signal, kill);
+}
+
+std::string Job::request_stop(const std::string& who, bool kill) {
+  if (stage_ == Stage::kIdle) return "the job has not begun";
+  if (stage_ == Stage::kEnded) return "the job has ended";
+  event::SignalReceived signal;
+  signal.signal = SIGTERM;
+  signal.sender = who;
+  if (several_nodes()) signal.host = parts_.plan.host;
+  parts_.recorder.record(signal);
+  if (stop_signal_ == 0) stop_signal_ = SIGTERM;
+  stop_here(signal, kill);
+  stop_everywhere(signal, kill);
+  return "";
+}
+
+void Job::stop_everywhere(const event::SignalReceived& signal, bool kill) {
+  if (stage_ == Stage::kEnded) return;
+  if (!alone_ && !parts_.link.request_stop(signal, kill)) alone_ = true;
   if (alone_ && stage_ == Stage::kWaiting) end(Outcome::kStopped, 128 + stop_signal_, "");
 }
 

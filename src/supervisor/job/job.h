@@ -65,6 +65,9 @@ class Job {
   // From the guard and the logs.
   void on_signal(event::SignalReceived signal);
   void on_front_lost();
+  // Somebody who may asks for the job's end, on all nodes, without a signal: as SIGTERM, or at once
+  // (`kill`). `who` is for the record. The text says why it cannot be done, "" if it has begun.
+  std::string request_stop(const std::string& who, bool kill);
   void on_first_output(int local_rank, Stream stream);
   void on_drained(int local_rank);
 
@@ -91,6 +94,7 @@ class Job {
   void begin_stop(int signal, StopReason reason);
   void fail(const event::FailureFound& preliminary);
   void stop_here(const event::SignalReceived& signal, bool kill);
+  void stop_everywhere(const event::SignalReceived& signal, bool kill);
   void settle_if_quiet();
   void judge_attempt();
   void report_outcome(const std::vector<Evidence>& evidence);
