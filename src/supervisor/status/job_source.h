@@ -60,10 +60,10 @@ class JobSource {
   virtual std::vector<StoreWaiter> store_waiters() const = 0;
   virtual std::optional<StoreCounters> store_counters() const = 0;
 
-  // Passes a request on to the muster of that node (GROUP_RANK) of the current attempt, which
-  // answers it with its own handler. False: that node is this one, or is not connected, and the
-  // exchange was not taken.
-  virtual bool forward(int node, std::unique_ptr<HttpExchange>& exchange) = 0;
+  // Passes a request on to the muster of the node that was `node` (its GROUP_RANK) in that attempt,
+  // which answers it with its own handler. False: that node is this one, or is not connected, and
+  // the exchange was not taken.
+  virtual bool forward(int attempt, int node, std::unique_ptr<HttpExchange>& exchange) = 0;
 
   // Requests of the user. The text says why it cannot be done now, "" if it has begun.
   // `who` is for the record: "HTTP from 127.0.0.1".
