@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+import { useMemo } from "preact/hooks";
+import { Help, help_open } from "./help";
+import { useKeys } from "./keyboard";
+import { LogsView, SearchView } from "./logs";
+import { Overview } from "./overview/overview";
+import { logs_route, navigate, overview_route, route, type Navigation } from "./router";
+import { model } from "./live";
+import { Shell } from "./shell";
+import { toggle_theme } from "./theme";
+
+function open_logs(): void {
+  const job = model.peek().job;
+  navigate(logs_route({ attempt: job?.attempt ?? 0, ranks: 0 }));
+}
+
+export function App() {
+  const { view, params } = route.value;
+  const setParams = useMemo(
+    () => (next: URLSearchParams, how?: Navigation) => navigate({ view, params: next }, how),
+    [view],
+  );
+  useKeys("Page", [
+    { keys: "g o", label: "overview", run: () => navigate(overview_route) },
+    { keys: "g l", label: "logs", run: open_logs },
+    { keys: "g s", label: "search", run: () => navigate({ view: "search", params: new URLSearchParams() }) },
+    { keys: "t", label: "light or dark", run: toggle_theme },
+    { keys: "?", label: "this help", run: () => (help_open.value = !help_open.peek()) },
+  ]);
+  return (
+    <Shell>
+      {view === "overview" && <Overview />}
+      {view === "logs" && <LogsView params={params} setParams={setParams} />}
+      {view === "search" && <SearchView params={params} setParams={setParams} />}
+      <Help />
+    </Shell>
+  );
+}

@@ -1,0 +1,143 @@
+// SPDX-License-Identifier: Apache-2.0
+// Keeps the model up to date through the event stream. A server that is gone is tried again with
+// growing pauses; meanwhile the page keeps what it has and says since when.
+import { signal } from "@preact/signals";
+import type { ChangeMessage, SamplesMessage, StateMessage } from "./api";
+import { apply_change, apply_samples, apply_state, kNothing, type Model } from "./model";
+
+export type LinkState = "connecting" | "open" | "lost";
+
+export interface Link {
+  state: LinkState;
+  last_contact: number | null; // milliseconds, this browser's clock
+  retry_at: number | null;
+  attempts: number; // tries since the last contact
+}
+
+export const kFirstRetryMs = 500;
+export const kLongestRetryMs = 15_000;
+// A running job sends samples every 2 s. A stopped process or a lost network closes nothing.
+export const kSilenceMs = 10_000;
+
+export function retry_delay_ms(tries: number): number {
+  return Math.min(kLongestRetryMs, kFirstRetryMs * 2 ** Math.min(tries, 10));
+}
+
+export const model = signal<Model>(kNothing);
+export const link = signal<Link>({ state: "connecting", last_contact: null, retry_at: null, attempts: 0 });
+
+// What the server's clock shows, less ours, in microseconds. Times of the job are of its clock.
+let clock_offset_us = 0;
+export const server_now_us = (): number => Date.now() * 1_000 + clock_offset_us;
+
+// The part of EventSource that is used, so that a test can stand in for it.
+export interface Source {
+  readonly readyState: number;
+  onopen: ((event: Event) => void) | null;
+  onerror: ((event: Event) => void) | null;
+  addEventListener(type: string, listener: (event: MessageEvent<string>) => void): void;
+  close(): void;
+}
+export type OpenSource = (url: string) => Source;
+
+// Where the stream was, so that a new connection goes on from there. EventSource itself sends the
+// id only when it reconnects by itself, which it does not after every error.
+let last_id = "";
+let source: Source | null = null;
+let retry: ReturnType<typeof setTimeout> | undefined;
+let silence: ReturnType<typeof setTimeout> | undefined;
+let open_source: OpenSource = (url) => new EventSource(url) as unknown as Source;
+
+// A finished run that is shown from its files has nothing more to say.
+function expect_more(): void {
+  clearTimeout(silence);
+  const { job, samples } = model.peek();
+  if (link.peek().state === "open" && (!job?.live || !samples.size)) return;
+  silence = setTimeout(lost, kSilenceMs);
+}
+
+function contact(): void {
+  const was = link.peek();
+  if (was.state === "open" && was.last_contact !== null && Date.now() - was.last_contact < 1_000) return;
+  link.value = { state: "open", last_contact: Date.now(), retry_at: null, attempts: 0 };
+}
+
+function note_clock(now_us: number | undefined): void {
+  if (now_us) clock_offset_us = now_us - Date.now() * 1_000;
+}
+
+function take<Message>(from: Source, apply: (message: Message, old: Model) => Model) {
+  return (event: MessageEvent<string>) => {
+    if (from !== source) return;
+    let message: Message;
+    try {
+      message = JSON.parse(event.data) as Message;
+    } catch {
+      return; // cut off
+    }
+    if (event.lastEventId) last_id = event.lastEventId;
+    contact();
+    model.value = apply(message, model.peek());
+    expect_more();
+  };
+}
+
+function lost(): void {
+  source?.close();
+  source = null;
+  const { last_contact, attempts } = link.peek();
+  const delay = retry_delay_ms(attempts);
+  link.value = { state: "lost", last_contact, retry_at: Date.now() + delay, attempts: attempts + 1 };
+  clearTimeout(retry);
+  clearTimeout(silence);
+  retry = setTimeout(connect, delay);
+}
+
+export function connect(): void {
+  clearTimeout(retry);
+  source?.close();
+  const query = last_id ? `&last_event_id=${encodeURIComponent(last_id)}` : "";
+  const opened = open_source(`/api/v1/events?stream=1${query}`);
+  source = opened;
+  expect_more();
+  opened.onopen = () => {
+    if (opened !== source) return;
+    contact();
+    expect_more();
+  };
+  opened.onerror = () => {
+    if (opened === source) lost();
+  };
+  opened.addEventListener(
+    "state",
+    take<StateMessage>(opened, (message, old) => {
+      note_clock(message.job.now_us);
+      return apply_state(message, old);
+    }),
+  );
+  opened.addEventListener(
+    "change",
+    take<ChangeMessage>(opened, (message, old) => {
+      note_clock(message.job?.now_us);
+      return apply_change(message, old);
+    }),
+  );
+  opened.addEventListener(
+    "samples",
+    take<SamplesMessage>(opened, (message, old) => apply_samples(message.samples, old)),
+  );
+}
+
+export function start_live(open: OpenSource = open_source): void {
+  open_source = open;
+  last_id = "";
+  connect();
+  // The network came back, or the tab is looked at again: no reason to wait any longer.
+  const hurry = () => {
+    if (link.peek().state === "lost") connect();
+  };
+  globalThis.addEventListener?.("online", hurry);
+  globalThis.document?.addEventListener("visibilitychange", () => {
+    if (document.visibilityState === "visible") hurry();
+  });
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+import { render } from "preact";
+import { App } from "./app";
+import { start_keyboard } from "./keyboard";
+import { start_live } from "./live";
+import { start_router } from "./router";
+import { start_theme } from "./theme";
+import "./styles/base.css";
+import "./styles/shell.css";
+import "./styles/overview.css";
+import "./styles/logs.css";
+
+start_theme();
+start_router();
+start_keyboard();
+const root = document.getElementById("app");
+if (root) render(<App />, root);
+start_live();
