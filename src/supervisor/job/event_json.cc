@@ -82,7 +82,10 @@ Result<Event> event_from_json(std::string_view line) {
   reader("time", time);
   reader("event", name);
   if (!time.empty() && !parse_utc(time, event.time)) return Error{0, "event: bad time: " + time};
-  if (!make_event(name, event.body)) return Error{0, "event: unknown event: " + name};
+  if (!make_event(name, event.body)) {
+    // Without a name it is not an event of any version.
+    return Error{name.empty() ? 0 : kUnknownEvent, "event: unknown event: " + name};
+  }
   std::visit([&](auto& e) { describe(reader, e); }, event.body);
   if (reader.wrong) return Error{0, name + ": wrong type: " + reader.wrong};
   if (event.seq < 0 || event.mono_us < 0 || event.mono_us > kMaxMonoUs) {

@@ -15,7 +15,8 @@ std::string event_to_json(const Event& event);
 
 // The reverse. Keys that are missing keep their defaults and unknown ones are ignored, so that
 // files of older and newer versions can be read; a value of the wrong type, or an event of unknown
-// name, is an error.
+// name (an error with the code kUnknownEvent), is an error.
+inline constexpr int kUnknownEvent = -1;
 Result<Event> event_from_json(std::string_view line);
 
 // Makes `body` the event of that name, its fields at their defaults; false if there is none.

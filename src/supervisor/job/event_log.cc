@@ -4,18 +4,20 @@
 #include <errno.h>
 #include <fcntl.h>
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "loop/pool.h"
 #include "loop/unique_fd.h"
 #include "supervisor/job/event_json.h"
+#include "supervisor/job/event_reader.h"
 
 namespace muster {
 
 namespace {
 
 constexpr size_t kReadBlock = 64 * 1024;
-constexpr size_t kMaxLineBytes = 4 << 20;  // longer lines of a file are skipped
 
 // Returns 0 or an errno. `torn` says whether the file ends inside a line.
 int write_all(int fd, std::string_view text, bool& torn) {
@@ -123,60 +125,24 @@ void EventLog::flush(std::function<void()> on_done) {
   }
 }
 
-namespace {
-
-struct HistoryReader {
-  EventHistory history;
-  std::string line;
-  bool too_long = false;
-
-  void take(std::string_view block) {
-    while (!block.empty()) {
-      size_t end = block.find('\n');
-      add(block.substr(0, end));
-      if (end == std::string_view::npos) return;
-      finish_line();
-      block.remove_prefix(end + 1);
-    }
-  }
-
-  void add(std::string_view part) {
-    if (line.size() + part.size() > kMaxLineBytes) too_long = true;
-    if (!too_long) line += part;
-  }
-
-  void finish_line() {
-    if (too_long) {
-      ++history.skipped_lines;
-    } else if (!line.empty()) {
-      Result<Event> event = event_from_json(line);
-      if (event) {
-        history.events.push_back(std::move(*event));
-      } else {
-        ++history.skipped_lines;
-      }
-    }
-    line.clear();
-    too_long = false;
-  }
-};
-
-}  // namespace
-
 Result<EventHistory> read_events(const std::string& path) {
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (!fd) return errno_error(errno, "open " + path);
-  HistoryReader reader;
+  EventReader reader;
+  EventHistory history;
   std::string block(kReadBlock, '\0');
   for (;;) {
     ssize_t count = ::read(fd.get(), block.data(), block.size());
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) return errno_error(errno, "read " + path);
     if (count == 0) break;
-    reader.take(std::string_view(block).substr(0, static_cast<size_t>(count)));
+    std::vector<Event> events =
+        reader.take(std::string_view(block).substr(0, static_cast<size_t>(count)));
+    std::move(events.begin(), events.end(), std::back_inserter(history.events));
   }
-  reader.history.cut_at_end = !reader.line.empty() || reader.too_long;
-  return std::move(reader.history);
+  history.skipped_lines = reader.damaged() + reader.unknown();
+  history.cut_at_end = reader.inside_line();
+  return history;
 }
 
 }  // namespace muster

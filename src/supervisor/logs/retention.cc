@@ -29,7 +29,18 @@ UniqueFd lock_dead_run(const fs::path& run) {
   return fd;
 }
 
-std::vector<RunEntry> list_runs(const fs::path& base) {
+// The lock file goes last: without it a removal that is cut short would never be taken up again.
+void remove_run(const fs::path& run) {
+  std::error_code error, ignored;
+  for (fs::directory_iterator it(run, error), end; !error && it != end; it.increment(error)) {
+    if (it->path().filename() != kRunLockFile) fs::remove_all(it->path(), ignored);
+  }
+  fs::remove_all(run, ignored);
+}
+
+}  // namespace
+
+std::vector<RunEntry> list_runs(const std::string& base) {
   std::vector<RunEntry> runs;
   std::error_code error;
   for (fs::directory_iterator it(base, error), end; !error && it != end; it.increment(error)) {
@@ -41,17 +52,6 @@ std::vector<RunEntry> list_runs(const fs::path& base) {
   }
   return runs;
 }
-
-// The lock file goes last: without it a removal that is cut short would never be taken up again.
-void remove_run(const fs::path& run) {
-  std::error_code error, ignored;
-  for (fs::directory_iterator it(run, error), end; !error && it != end; it.increment(error)) {
-    if (it->path().filename() != kRunLockFile) fs::remove_all(it->path(), ignored);
-  }
-  fs::remove_all(run, ignored);
-}
-
-}  // namespace
 
 std::vector<std::string> runs_to_remove(std::vector<RunEntry> runs, int keep) {
   std::sort(runs.begin(), runs.end(), [](const RunEntry& a, const RunEntry& b) {

@@ -17,6 +17,9 @@ struct RunEntry {
   bool live = false;
 };
 
+// The runs whose folders are in `base`, in no order. Blocks.
+std::vector<RunEntry> list_runs(const std::string& base);
+
 // The names of the runs to remove, oldest first, so that `keep` runs are left. Live runs count but
 // are never removed.
 std::vector<std::string> runs_to_remove(std::vector<RunEntry> runs, int keep);

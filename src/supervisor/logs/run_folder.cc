@@ -30,18 +30,6 @@ std::string variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-std::vector<std::string> default_bases() {
-  std::vector<std::string> bases;
-  std::string state = variable("XDG_STATE_HOME");
-  std::string home = variable("HOME");
-  if (state.empty() && !home.empty()) state = home + "/.local/state";
-  if (fs::path(state).is_absolute()) bases.push_back(state + "/muster/runs");
-  std::string temporary = variable("TMPDIR");
-  if (temporary.empty()) temporary = "/tmp";
-  bases.push_back(temporary + "/muster-" + std::to_string(geteuid()));
-  return bases;
-}
-
 std::string random_name() {
   constexpr char kLetters[] = "abcdefghijklmnopqrstuvwxyz012345";
   unsigned char bytes[8];
@@ -98,6 +86,18 @@ Result<RunFolder> make_in(const fs::path& base, const std::string& run_id, bool 
 
 }  // namespace
 
+std::vector<std::string> default_run_bases() {
+  std::vector<std::string> bases;
+  std::string state = variable("XDG_STATE_HOME");
+  std::string home = variable("HOME");
+  if (state.empty() && !home.empty()) state = home + "/.local/state";
+  if (fs::path(state).is_absolute()) bases.push_back(state + "/muster/runs");
+  std::string temporary = variable("TMPDIR");
+  if (temporary.empty()) temporary = "/tmp";
+  bases.push_back(temporary + "/muster-" + std::to_string(geteuid()));
+  return bases;
+}
+
 Result<RunFolder> make_run_folder(const std::string& log_dir, const std::string& run_id) {
   if (log_dir == "/dev/null") return RunFolder{};
   if (!log_dir.empty()) {
@@ -110,7 +110,7 @@ Result<RunFolder> make_run_folder(const std::string& log_dir, const std::string&
     return make_in(base, run_id, false);
   }
   Result<RunFolder> folder = Error{};
-  for (const std::string& base : default_bases()) {
+  for (const std::string& base : default_run_bases()) {
     folder = make_in(base, run_id, true);
     if (folder) break;
   }
