@@ -34,10 +34,15 @@ std::optional<std::vector<std::pair<int, int>>> parse_rank_list(std::string_view
 // Where `stream` of `rank` is. Nothing if that attempt or rank is not known here.
 std::optional<ChosenLog> find_log(const JobSource& source, int attempt, int rank, Stream stream);
 
+// The attempts that `attempt=` of a request asks for. The error's code is an HTTP status.
+enum class DefaultAttempts { kCurrent, kAll };
+Result<std::vector<const AttemptState*>> choose_attempts(const JobState& state,
+                                                         const HttpServerRequest& request,
+                                                         DefaultAttempts attempts);
+
 // The logs that `attempt=`, `ranks=` and `streams=` of a request ask for: by attempt, then rank,
 // stdout before stderr. Without them: both streams of all ranks, of the current attempt or of all.
 // The error's code is an HTTP status.
-enum class DefaultAttempts { kCurrent, kAll };
 Result<std::vector<ChosenLog>> choose_logs(const JobSource& source,
                                            const HttpServerRequest& request,
                                            DefaultAttempts attempts);

@@ -23,9 +23,9 @@ class RemoteCall {
     std::function<void()> on_end;   // the answer is whole; the last callback
     std::function<void()> on_lost;  // it never will be: the node went away; the last callback
   };
-  // `target` as in a request line: "/api/v1/follow?attempt=0&ranks=8-15". Null: that node of the
-  // current attempt is this one, or is not connected.
-  static std::unique_ptr<RemoteCall> start(Loop& loop, JobSource& source, int node,
+  // `target` as in a request line: "/api/v1/follow?attempt=0&ranks=8-15". Null: that node of
+  // that attempt is this one, or is not connected.
+  static std::unique_ptr<RemoteCall> start(Loop& loop, JobSource& source, int attempt, int node,
                                            const std::string& target, Callbacks callbacks);
   virtual ~RemoteCall() = default;
 
