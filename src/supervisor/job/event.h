@@ -49,6 +49,7 @@ struct NodeSpan {
   std::string host;
   int first_rank = 0;
   int workers = 0;
+  std::string id{};  // NodeJoined's, "" if nobody joined anything
 };
 
 struct AttemptStarted {

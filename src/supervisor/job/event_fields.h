@@ -74,6 +74,7 @@ void describe(A&& a, event::NodeSpan& e) {
   a("host", e.host);
   a("first_rank", e.first_rank);
   a("workers", e.workers);
+  a("id", e.id);
 }
 
 template <typename A>

@@ -217,18 +217,23 @@ void add_paths(Lines& lines, const JobState& state, const AttemptState* attempt,
   add_path(lines, "run folder", state.job.log_dir);
 }
 
-Lines success_report(const JobState& state) {
+std::string success_headline(const JobState& state) {
   const AttemptState* attempt = state.current();
   const bool several = attempt != nullptr && attempt->node_count > 1;
   const int count = several ? attempt->world_size : state.job.local_world_size;
-  std::string line = "muster: " + std::to_string(count) + (count == 1 ? " worker" : " workers");
+  std::string line = std::to_string(count) + (count == 1 ? " worker" : " workers");
   if (several) line += " on " + std::to_string(attempt->node_count) + " nodes";
-  if (attempt == nullptr) line = "muster: this spare node was not needed; the job";
+  if (attempt == nullptr) line = "this spare node was not needed; the job";
   line += " finished in " + duration_text(state.last_us);
   if (state.restarts_used == 1) line += " · after 1 restart";
   if (state.restarts_used > 1) {
     line += " · after " + std::to_string(state.restarts_used) + " restarts";
   }
+  return line;
+}
+
+Lines success_report(const JobState& state) {
+  std::string line = "muster: " + success_headline(state);
   if (!state.job.log_dir.empty()) line += " · logs " + valid_utf8(state.job.log_dir);
   Lines lines = {line};
   if (!state.leftovers.empty())
@@ -285,12 +290,18 @@ std::string leftovers_line(const JobState& state) {
          (count_ended == 1 ? " descendant" : " descendants") + " had to be ended: " + ended + ")";
 }
 
+std::string end_line(const JobState& state) {
+  const bool succeeded = state.end && state.end->outcome == Outcome::kSucceeded;
+  return cut_line(succeeded ? success_headline(state) : headline(state, state.current()),
+                  2 * kMaxColumns);
+}
+
 std::vector<std::string> final_report(const JobState& state, const LogPath& log_path) {
   if (state.end && state.end->outcome == Outcome::kSucceeded) return success_report(state);
   const AttemptState* attempt = state.current();
   const event::FailureFound* root =
       attempt && attempt->root_cause ? &*attempt->root_cause : nullptr;
-  Lines lines = {cut_line("muster: " + headline(state, attempt), 2 * kMaxColumns)};
+  Lines lines = {"muster: " + end_line(state)};
   if (root) add_root(lines, state, *attempt);
 
   Lines rest;

@@ -19,6 +19,9 @@ using LogPath = std::function<std::string(int attempt, int local_rank, Stream st
 inline constexpr int kMaxReportLines = 25;
 std::vector<std::string> final_report(const JobState& state, const LogPath& log_path);
 
+// How it ended, in one line: the report's first, without "muster: " and the logs.
+std::string end_line(const JobState& state);
+
 // summary.json as docs/summary.schema.json describes it, with a newline at its end.
 std::string summary_json(const JobState& state);
 

@@ -92,7 +92,8 @@ std::vector<event::NodeSpan> spans_of(const std::vector<Node*>& members,
   spans.reserve(members.size());
   for (size_t i = 0; i < members.size(); ++i) {
     const NodeFacts& facts = members[i]->facts;
-    spans.push_back({assignments[i].node, facts.host, assignments[i].first_rank, facts.workers});
+    spans.push_back(
+        {assignments[i].node, facts.host, assignments[i].first_rank, facts.workers, facts.id});
   }
   return spans;
 }
