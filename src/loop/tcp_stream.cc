@@ -41,6 +41,18 @@ class UvTcpStream final : public UvHandle<TcpStream, uv_poll_t> {
     update_interest();
   }
 
+  void finish_writing() override {
+    queue_.clear();
+    sent_ = 0;
+    update_interest();
+    shutdown(socket_.get(), SHUT_WR);
+  }
+
+  void cut_when_dropped() override {
+    const linger at_once{1, 0};
+    setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  }
+
   UniqueFd take_socket() override {
     MUST(unsent() == 0);
     uv_poll_stop(&uv_);

@@ -46,6 +46,13 @@ class TcpStream : public Handle {
   // connection is then noticed only when reading goes on, or by a write.
   virtual void set_reading(bool on) = 0;
 
+  // Tells the peer that nothing more is written. What the kernel has not taken by then is lost.
+  virtual void finish_writing() = 0;
+
+  // From here on dropping the stream cuts the connection (RST) instead of ending it, so that the
+  // peer does not take what it got for everything.
+  virtual void cut_when_dropped() = 0;
+
  private:
   virtual UniqueFd take_socket() = 0;
 };
