@@ -12,6 +12,7 @@ export interface KeyBinding {
   run: (event: KeyboardEvent) => void;
   in_inputs?: boolean; // also while text is being typed
   hidden?: boolean; // not worth a line in the help
+  passive?: boolean; // only for the help: the widget that has the focus takes it
 }
 
 export interface KeySection {
@@ -50,7 +51,7 @@ function all_keys(binding: KeyBinding): string[] {
 function find(sections: readonly KeySection[], name: string, typing: boolean): KeyBinding | undefined {
   for (let i = sections.length - 1; i >= 0; --i) {
     for (const binding of sections[i]?.bindings ?? []) {
-      if ((!typing || binding.in_inputs) && all_keys(binding).includes(name)) return binding;
+      if (!binding.passive && (!typing || binding.in_inputs) && all_keys(binding).includes(name)) return binding;
     }
   }
   return undefined;

@@ -1,0 +1,81 @@
+// SPDX-License-Identifier: Apache-2.0
+// An event in words (docs/events.md has their keys), and which filter it falls under.
+import type { JobEvent } from "../api";
+import { plural, signal_text, span_text } from "../format";
+
+export const kGroups = ["failures", "attempts", "nodes", "signals", "trouble", "workers"] as const;
+export type Group = (typeof kGroups)[number];
+
+const kGroupOf: Record<string, Group> = {
+  job_started: "attempts", attempt_started: "attempts", restart_scheduled: "attempts", job_ended: "attempts",
+  failure_found: "failures", victims_found: "failures", spawn_failed: "failures",
+  node_joined: "nodes", node_lost: "nodes", nodes_awaited: "nodes",
+  signal_received: "signals", stop_ordered: "signals",
+  trouble: "trouble", leftover_found: "trouble",
+  worker_spawned: "workers", worker_exited: "workers", first_output: "workers", signal_sent: "workers",
+};
+
+// An event of a later version is shown with the job's own.
+export function group_of(event: JobEvent): Group {
+  return kGroupOf[event.event] ?? "attempts";
+}
+
+const text = (value: unknown): string => (value === undefined || value === null ? "" : String(value));
+const number = (value: unknown): number => (typeof value === "number" ? value : Number(value) || 0);
+
+function ending(event: JobEvent): string {
+  return number(event["signal"]) ? `killed by ${signal_text(number(event["signal"]))}` : `exited with ${text(event["exit_code"])}`;
+}
+
+function target(event: JobEvent): string {
+  const rank = number(event.rank);
+  return rank >= 0 ? `rank ${rank}` : `process ${text(event["pid"])}`;
+}
+
+const kReasons: Record<string, string> = {
+  failure: "another worker failed", restart: "a restart", signal: "muster was told to stop", finished: "every worker is done",
+  guard_lost: "muster's other process was killed", membership: "the nodes changed", coordinator_lost: "this node is cut off",
+};
+
+const kSentences: Record<string, (event: JobEvent) => string> = {
+  job_started: (e) => `muster started ${text(e["program"])} on ${text(e["host"])}`,
+  attempt_started: (e) => `attempt ${text(e.attempt)} began: ${plural(number(e["world_size"]), "worker")} on ${plural(number(e["node_count"]), "node")}`,
+  worker_spawned: (e) => `rank ${text(e.rank)} started, pid ${text(e["pid"])}`,
+  spawn_failed: (e) => `rank ${text(e.rank)} could not be started: ${text(e["message"])}`,
+  first_output: (e) => `rank ${text(e.rank)} wrote its first to ${text(e["stream"])}`,
+  worker_exited: (e) => `rank ${text(e.rank)} ${ending(e)}`,
+  signal_sent: (e) => {
+    const reason = kReasons[text(e["reason"])];
+    return `${signal_text(number(e["signal"]))} sent to ${target(e)}${e["to_group"] ? " and its group" : ""}${reason ? `: ${reason}` : ""}`;
+  },
+  signal_received: (e) => {
+    const on = e["host"] ? ` on ${text(e["host"])}` : "";
+    const from = e["sender"] ? ` from ${text(e["sender"])}` : "";
+    return `muster got ${signal_text(number(e["signal"]))}${on}${from}${e["forwarded"] ? ", passed on to the workers" : ""}`;
+  },
+  stop_ordered: (e) => `workers ordered to stop: ${text(e["why"])}`,
+  failure_found: (e) => `${number(e.rank) < 0 ? `node ${text(e["host"])}` : `rank ${text(e.rank)} on ${text(e["host"])}`} failed: ${text(e["message"])}`,
+  victims_found: (e) => {
+    const groups = Array.isArray(e["groups"]) ? (e["groups"] as { ranks?: unknown; reason?: unknown }[]) : [];
+    return `fell only with it: ${groups.map((group) => `${text(group.ranks)} (${text(group.reason)})`).join("; ")}`;
+  },
+  restart_scheduled: (e) => `attempt ${text(e["next_attempt"])} follows${e["charged"] === false ? ", not charged to the restarts" : `, restart ${text(e["used"])} of ${text(e["max"])}`}`,
+  leftover_found: (e) => `process ${text(e["pid"])} outlived its worker: ${text(e["command"])}; ${e["ended"] === false ? "it is still there" : text(e["fate"])}`,
+  node_joined: (e) => `node ${text(e["host"])} came with ${plural(number(e["workers"]), "worker")}${e["spare"] ? " as a spare" : ""}`,
+  node_lost: (e) => `node ${text(e["host"])} ${e["how"] === "left" ? "left" : "was lost"}${e["message"] ? `: ${text(e["message"])}` : ""}`,
+  nodes_awaited: (e) => text(e["text"]),
+  trouble: (e) => `${text(e["subject"])}: ${text(e["message"])}`,
+  job_ended: (e) => `the job ${e["outcome"] === "failed" ? "failed" : e["outcome"] === "stopped" ? "was stopped" : "succeeded"}, exit code ${text(e["exit_code"])}${e["why"] ? `: ${text(e["why"])}` : ""}`,
+};
+
+export function event_text(event: JobEvent): string {
+  return kSentences[event.event]?.(event) ?? event.event.replaceAll("_", " ");
+}
+
+export function event_time_us(event: JobEvent): number {
+  return Date.parse(event.time) * 1_000 || 0;
+}
+
+export function since_start(event: JobEvent): string {
+  return `+${span_text(event.mono_us / 1e6)}`;
+}

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+// What went wrong: who failed first, why, its last words, what to do, and who only fell with it.
+import { useEffect, useRef } from "preact/hooks";
+import { api_url, type Attempt, type Failure, type Job, type StreamName } from "../api";
+import { copy_text } from "../clipboard";
+import { date_time_text, plural } from "../format";
+import { href, logs_route, type Route } from "../router";
+import { count_ranks, failure_as_text, headline, how_it_ended } from "./failure_text";
+
+interface Props {
+  job: Job;
+  attempt: Attempt | undefined;
+  failure: Failure;
+  root: boolean; // the cause, as against an independent failure beside it
+}
+
+// The stream that the excerpt is of, so that the log opens where the words are.
+function best_stream(failure: Failure): StreamName {
+  if (failure.excerpt_source === "stdout") return "stdout";
+  return failure.stderr_log || failure.stderr_url ? "stderr" : "stdout";
+}
+
+function failure_route(failure: Failure): Route {
+  const params = new URLSearchParams({ attempt: String(failure.attempt), failure: String(failure.rank) });
+  return { view: "overview", params };
+}
+
+function log_route(failure: Failure): Route {
+  return logs_route({ attempt: failure.attempt, ranks: failure.rank, streams: best_stream(failure), offset: "end" });
+}
+
+function Actions({ job, attempt, failure }: Omit<Props, "root">) {
+  const link = `${location.origin}${location.pathname}${href(failure_route(failure))}`;
+  return (
+    <p class="actions">
+      {failure.rank >= 0 && (
+        <a class="button primary" href={href(log_route(failure))}>Open its log at the end</a>
+      )}
+      <button type="button" onClick={() => void copy_text(failure_as_text(job, attempt, failure), "The failure was")}>
+        Copy as text
+      </button>
+      <button type="button" onClick={() => void copy_text(link, "The link was")}>Copy link</button>
+      {failure.rank >= 0 && (
+        <a class="button" download href={api_url("/api/v1/download", { attempt: failure.attempt, ranks: failure.rank })}>
+          Download its logs
+        </a>
+      )}
+    </p>
+  );
+}
+
+// The last line of a traceback is the exception, of other output what it said last.
+function Excerpt({ failure }: { failure: Failure }) {
+  if (!failure.excerpt.length) return null;
+  const name = failure.excerpt_source === "error file" ? "From its error file" : `The end of its ${failure.excerpt_source || "output"}`;
+  return (
+    <figure class="excerpt">
+      <figcaption class="muted">{name}</figcaption>
+      <pre tabIndex={0} role="group" aria-label={name}>
+        {failure.excerpt.map((line, i) => (
+          <div class={`foreign ${i === failure.excerpt.length - 1 ? "last" : ""}`}>{line || " "}</div>
+        ))}
+      </pre>
+    </figure>
+  );
+}
+
+function Victims({ attempt }: { attempt: Attempt | undefined }) {
+  const groups = attempt?.victims ?? [];
+  if (!groups.length) return null;
+  return (
+    <details class="fold">
+      <summary>{plural(count_ranks(groups), "other rank")} only fell with it</summary>
+      <ul>
+        {groups.map((group) => (
+          <li>
+            <span class="mono foreign">{group.ranks}</span> <span class="foreign muted">{group.reason}</span>
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+export function FailureBody({ job, attempt, failure, root }: Props) {
+  const facts = [
+    failure.pid ? `pid ${failure.pid}` : "",
+    `attempt ${failure.attempt}`,
+    how_it_ended(failure),
+    failure.time_us ? date_time_text(failure.time_us) : "",
+    failure.can_heal ? "" : "a restart cannot heal it",
+  ].filter(Boolean);
+  return (
+    <>
+      <p class="muted facts">
+        <span class="foreign mono">{failure.kind}</span>
+        {facts.map((fact) => <span class="foreign"> · {fact}</span>)}
+      </p>
+      {failure.reason && failure.reason !== failure.message && <p class="foreign reason">{failure.reason}</p>}
+      <Excerpt failure={failure} />
+      {failure.hint && (
+        <p class="hint">
+          <strong>Hint</strong> <span class="foreign">{failure.hint}</span>
+        </p>
+      )}
+      {failure.note && <p class="foreign muted">{failure.note}</p>}
+      <Actions job={job} attempt={attempt} failure={failure} />
+      {root && <Victims attempt={attempt} />}
+    </>
+  );
+}
+
+// The attempt's failure in full, and the independent ones beside it folded.
+export function FailureCard({ job, attempt, failure, focus }: { job: Job; attempt: Attempt; failure: Failure; focus: boolean }) {
+  const section = useRef<HTMLElement>(null);
+  useEffect(() => {
+    if (focus) section.current?.scrollIntoView({ block: "start" });
+  }, [focus]);
+  const others = attempt.other_failures;
+  return (
+    <section ref={section} class="card failure" aria-labelledby="failure-title">
+      <h2 id="failure-title">
+        <span class="badge failed" aria-hidden="true">✕</span>
+        <span>
+          <span class="foreign">{headline(failure)}</span>
+          <span class="foreign message">{failure.message}</span>
+        </span>
+      </h2>
+      <FailureBody job={job} attempt={attempt} failure={failure} root />
+      {others.length > 0 && (
+        <div class="others">
+          <h3>{plural(others.length, "independent failure")} in the same attempt</h3>
+          {others.map((other) => <FoldedFailure job={job} attempt={attempt} failure={other} open={false} />)}
+        </div>
+      )}
+    </section>
+  );
+}
+
+export function FoldedFailure({ job, attempt, failure, open }: { job: Job; attempt: Attempt | undefined; failure: Failure; open: boolean }) {
+  return (
+    <details class="fold failure-fold" open={open}>
+      <summary>
+        <span class="mark-failed" aria-hidden="true">✕</span>{" "}
+        <span class="foreign">{headline(failure)}</span> <span class="foreign muted">· {failure.message}</span>
+      </summary>
+      <div class="fold-body">
+        <FailureBody job={job} attempt={attempt} failure={failure} root={attempt?.failure === failure} />
+      </div>
+    </details>
+  );
+}
+
+// Failures of attempts that were followed by another one.
+export function EarlierFailures({ job, attempts }: { job: Job; attempts: readonly Attempt[] }) {
+  const failed = attempts.filter((attempt) => attempt.failure).reverse();
+  if (!failed.length) return null;
+  return (
+    <section class="card earlier" aria-labelledby="earlier-title">
+      <h2 id="earlier-title">{plural(failed.length, "earlier attempt")} failed</h2>
+      {failed.map((attempt) => (
+        <>
+          {[attempt.failure, ...attempt.other_failures].map((failure) => failure && (
+            <FoldedFailure
+              key={`${attempt.attempt}.${failure.rank}`}
+              job={job}
+              attempt={attempt}
+              failure={failure}
+              open={false}
+            />
+          ))}
+        </>
+      ))}
+    </section>
+  );
+}

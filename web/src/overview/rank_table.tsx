@@ -1,0 +1,150 @@
+// SPDX-License-Identifier: Apache-2.0
+// The ranks as a table: those that need attention first, or in the order of any column.
+import { useMemo, useState } from "preact/hooks";
+import type { Attempt, Rank, Sample } from "../api";
+import { bytes_text, number_text, span_text } from "../format";
+import { now_us } from "../now";
+import { href, logs_route } from "../router";
+import { kStateMarks, kStates, kStateWords, shown_state, type ShownState } from "../states";
+import { end_text, output_age_s, progress_of, step_text } from "./rank_facts";
+
+const kRowsAtFirst = 16;
+const kMoreRows = 100;
+
+interface Row {
+  rank: Rank;
+  state: ShownState;
+  sample: Sample | undefined;
+}
+
+interface Column {
+  title: string;
+  key: (row: Row) => number | string | null; // what it is sorted by; null last
+  down: boolean; // the largest first
+  number: boolean;
+}
+
+const kColumns: Column[] = [
+  { title: "rank", key: ({ rank }) => rank.rank, down: false, number: true },
+  { title: "host", key: ({ rank }) => rank.host, down: false, number: false },
+  { title: "state", key: ({ state }) => kStates.indexOf(state), down: false, number: false },
+  { title: "pid", key: ({ rank }) => rank.pid ?? null, down: false, number: true },
+  { title: "step", key: ({ sample }) => sample?.step ?? null, down: false, number: true },
+  { title: "loss", key: ({ sample }) => sample?.loss ?? null, down: true, number: true },
+  { title: "CPU", key: ({ sample }) => sample?.cpu ?? null, down: true, number: true },
+  { title: "memory", key: ({ rank, sample }) => sample?.rss_bytes ?? rank.max_rss_bytes ?? null, down: true, number: true },
+  { title: "GPU", key: ({ sample }) => sample?.gpu ?? null, down: true, number: true },
+  { title: "last output", key: ({ sample }) => (sample?.last_output_us ? sample.last_output_us : null), down: false, number: true },
+];
+
+function compare(a: number | string | null, b: number | string | null): number {
+  if (a === null || b === null) return Number(a === null) - Number(b === null);
+  return a < b ? -1 : Number(a > b);
+}
+
+function sort_rows(rows: Row[], column: Column, reversed: boolean): Row[] {
+  const sign = column.down !== reversed ? -1 : 1;
+  return rows.sort((a, b) => {
+    const [one, other] = [column.key(a), column.key(b)];
+    if (one === null || other === null) return compare(one, other) || a.rank.rank - b.rank.rank;
+    return sign * compare(one, other) || a.rank.rank - b.rank.rank;
+  });
+}
+
+const text_of = (value: number | null | undefined, format: (value: number) => string): string =>
+  value == null || value < 0 ? "" : format(value);
+
+function TableRow({ row, now, empty }: { row: Row; now: number; empty: ReadonlySet<string> }) {
+  const { rank, state, sample } = row;
+  const part = progress_of(sample);
+  const age = state === "running" ? output_age_s(sample, now) : null;
+  const cells: Record<string, preact.ComponentChildren> = {
+    rank: <a href={href(logs_route({ attempt: rank.attempt, ranks: rank.rank }))} aria-label={`logs of rank ${rank.rank}`}>{rank.rank}</a>,
+    host: <span class="foreign host" title={rank.host}>{rank.host}</span>,
+    state: (
+      <>
+        <span class={`state-word ${state}`}><span aria-hidden="true">{kStateMarks[state]}</span> {kStateWords[state]}</span>
+        {state !== "running" && state !== "exited" && <span class="muted"> {end_text(rank)}</span>}
+      </>
+    ),
+    pid: rank.pid || "",
+    step: (
+      <>
+        {step_text(sample)}
+        {part !== null && <span class="mini-bar" aria-hidden="true"><b style={{ width: `${part * 100}%` }} /></span>}
+      </>
+    ),
+    loss: sample?.loss == null ? "" : number_text(sample.loss),
+    CPU: text_of(sample?.cpu, number_text),
+    memory: text_of(sample?.rss_bytes ?? rank.max_rss_bytes, bytes_text),
+    GPU: text_of(sample?.gpu, (value) => `${Math.round(value * 100)} %`),
+    "last output": age === null ? "" : span_text(age),
+  };
+  return (
+    <tr class={state}>
+      {kColumns.filter((column) => !empty.has(column.title)).map((column) => (
+        <td class={column.number ? "number" : ""}>{cells[column.title]}</td>
+      ))}
+    </tr>
+  );
+}
+
+function Heading({ column, sorted, reversed, on_sort }: { column: Column; sorted: boolean; reversed: boolean; on_sort: () => void }) {
+  const descending = column.down !== reversed;
+  return (
+    <th scope="col" class={column.number ? "number" : ""} aria-sort={sorted ? (descending ? "descending" : "ascending") : undefined}>
+      <button type="button" class="quiet" onClick={on_sort}>
+        {column.title}
+        <span aria-hidden="true" class="arrow">{sorted ? (descending ? "↓" : "↑") : ""}</span>
+      </button>
+    </th>
+  );
+}
+
+export function RankTable({ attempt, ranks, samples }: { attempt: Attempt; ranks: ReadonlyMap<number, Rank>; samples: ReadonlyMap<number, Sample> }) {
+  const [sorted, set_sorted] = useState<{ title: string; reversed: boolean } | null>(null);
+  const [shown, set_shown] = useState(kRowsAtFirst);
+  const column = kColumns.find(({ title }) => title === sorted?.title);
+  const rows = useMemo(() => {
+    const all = [...ranks.values()].map((rank) => ({ rank, state: shown_state(rank.state, attempt.state), sample: samples.get(rank.rank) }));
+    const by_rank = kColumns[0];
+    const by_state = kColumns[2];
+    // Without a wish: failures first where there are some, else by rank.
+    const wanted = column ?? (all.some(({ state }) => state === "failed" || state === "lost") ? by_state : by_rank);
+    return wanted ? sort_rows(all, wanted, sorted?.reversed ?? false) : all;
+  }, [ranks, samples, sorted, attempt.state]);
+  if (!rows.length) return null;
+  const empty = new Set(kColumns.filter(({ key }) => rows.every((row) => key(row) === null || key(row) === -1)).map(({ title }) => title));
+  const now = now_us();
+  return (
+    <>
+      <div class="table-box" role="region" aria-label="Ranks" tabIndex={0}>
+        <table>
+          <thead>
+            <tr>
+              {kColumns.filter(({ title }) => !empty.has(title)).map((one) => (
+                <Heading
+                  column={one}
+                  sorted={one.title === sorted?.title}
+                  reversed={sorted?.reversed ?? false}
+                  on_sort={() => set_sorted({ title: one.title, reversed: sorted?.title === one.title && !sorted.reversed })}
+                />
+              ))}
+            </tr>
+          </thead>
+          <tbody>
+            {rows.slice(0, shown).map((row) => <TableRow key={row.rank.rank} row={row} now={now} empty={empty} />)}
+          </tbody>
+        </table>
+      </div>
+      {rows.length > shown && (
+        <p>
+          <button type="button" onClick={() => set_shown(shown + kMoreRows)}>
+            {Math.min(kMoreRows, rows.length - shown)} more
+          </button>{" "}
+          <span class="muted">{shown} of {rows.length.toLocaleString("en")} ranks</span>
+        </p>
+      )}
+    </>
+  );
+}
