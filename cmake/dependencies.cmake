@@ -1,5 +1,5 @@
-# The libraries muster is built from, all from the distribution. libuv, llhttp and OpenSSL are
-# linked in, so that the binary runs on a machine that has none of them.
+# The libraries muster is built from, all from the distribution. libuv, llhttp, OpenSSL and
+# zlib are linked in, so that the binary runs on a machine that has none of them.
 
 find_package(Threads REQUIRED)
 
@@ -42,3 +42,10 @@ add_library(openssl_ssl STATIC IMPORTED)
 set_target_properties(openssl_ssl PROPERTIES
   IMPORTED_LOCATION ${SSL_STATIC}
   INTERFACE_LINK_LIBRARIES openssl_crypto)
+
+find_path(ZLIB_INCLUDE zlib.h REQUIRED)
+find_library(ZLIB_STATIC NAMES libz.a REQUIRED)
+add_library(zlib_static STATIC IMPORTED)
+set_target_properties(zlib_static PROPERTIES
+  IMPORTED_LOCATION ${ZLIB_STATIC}
+  INTERFACE_INCLUDE_DIRECTORIES ${ZLIB_INCLUDE})
