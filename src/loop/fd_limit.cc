@@ -9,9 +9,9 @@ namespace {
 
 // muster's own: loop, console, files, signals.
 constexpr uint64_t kOwnDescriptors = 64;
-// Per worker: two pipes, two log files, a pidfd and a cgroup file, and the store connections of its
-// process groups (each group of a PyTorch worker opens one or two).
-constexpr uint64_t kDescriptorsPerWorker = 16;
+// Per worker: two pipes, two log files and the files of their times, a pidfd and a cgroup file, and
+// the store connections of its process groups (each group of a PyTorch worker opens one or two).
+constexpr uint64_t kDescriptorsPerWorker = 18;
 
 }  // namespace
 

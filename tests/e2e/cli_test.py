@@ -126,7 +126,7 @@ class CommandLine(ConformanceTest):
         self.assertEqual(self.file("args.0").count("\nMUSTER_TOKEN=---"), 2)
         texts = [run.out, run.err, shown.out, shown.err, self.file("args.0"), self.file("env.0")]
         for folder, _, names in os.walk(logs):
-            texts += [self.file(os.path.join(folder, name)) for name in names]
+            texts += [harness.read(os.path.join(folder, name)).decode("latin-1") for name in names]
         self.assertGreater(len(texts), 8)
         self.assertEqual([text for text in texts if token in text], [])
 

@@ -50,7 +50,7 @@ struct FileQueue::Write {
 
   void run() {
     for (const Chunk& chunk : chunks) {
-      LogFile::Written each = file->append(chunk.bytes());
+      LogFile::Written each = file->append(chunk.bytes(), chunk.arrived_us);
       written.lost += each.lost;
       if (each.error != 0) written.error = each.error;
     }

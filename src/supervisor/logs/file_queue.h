@@ -17,6 +17,7 @@ struct Chunk {
 
   std::unique_ptr<char[]> data{new char[kCapacity]};
   size_t size = 0;
+  int64_t arrived_us = 0;  // unix time at which it was read
 
   std::string_view bytes() const { return {data.get(), size}; }
 };

@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cinttypes>
 #include <cstdio>
+#include <utility>
 #include <vector>
 
 namespace muster {
@@ -20,7 +21,7 @@ constexpr int64_t kLineSearch = 4 * 1024;  // how far a cut looks for the start 
 // Of fixed length, because it is written again at every cut.
 constexpr char kMarker[] = "\n[muster: %020" PRId64
                            " bytes are left out here: this log keeps its first and newest part]\n";
-constexpr int64_t kMarkerLength = sizeof(kMarker) - 1 - sizeof("%020" PRId64) + 1 + 20;
+static_assert(LogFile::kMarkerLength == sizeof(kMarker) - sizeof("%020" PRId64) + 20);
 
 }  // namespace
 
@@ -46,12 +47,14 @@ int LogFile::open_file() {
   return fd_ ? 0 : errno;
 }
 
-LogFile::Written LogFile::append(std::string_view bytes) {
+LogFile::Written LogFile::append(std::string_view bytes, int64_t arrived_us) {
   if (!fd_) {
     if (int error = open_file(); error != 0) return {error, static_cast<int64_t>(bytes.size())};
   }
-  if (limit_ == 0) return write_at_end(bytes);
+  if (limit_ == 0 && !times_) return write_at_end(bytes);
   note_outside_changes();
+  if (times_) note_arrival(arrived_us);
+  if (limit_ == 0) return write_at_end(bytes);
   Written written = write_at_end(bytes);
   if (!cutting_ && size_ > limit_) begin_cut();
   // More than was appended, so that the cut catches up.
@@ -66,6 +69,10 @@ LogFile::Written LogFile::write_at_end(std::string_view bytes) {
     if (n < 0 && errno == EINTR) continue;
     if (n <= 0) return {n < 0 ? errno : EIO, static_cast<int64_t>(bytes.size())};
     size_ += n;
+    stream_size_ += n;
+    std::string_view written = bytes.substr(0, static_cast<size_t>(n));
+    if (times_ && limit_ > 0 && stream_lines_ >= 0)
+      stream_lines_ += std::count(written.begin(), written.end(), '\n');
     bytes.remove_prefix(static_cast<size_t>(n));
   }
   return {};
@@ -79,6 +86,29 @@ void LogFile::note_outside_changes() {
   size_ = now.st_size;
   cutting_ = false;
   if (size_ < head_end_ + kMarkerLength) head_end_ = left_out_ = 0;
+  stream_size_ = head_end_ == 0 ? size_ : size_ - kMarkerLength + left_out_;
+  stream_lines_ = size_ == 0 ? 0 : -1;
+  counted_to_ = counted_lines_ = 0;
+  cut_to_note_ = head_end_ != 0;
+  if (times_) times_->restart();
+}
+
+// Before the bytes are in the file, so that who finds them there finds their time.
+void LogFile::note_arrival(int64_t arrived_us) {
+  times_->note(stream_size_, arrived_us);
+  if (std::exchange(cut_to_note_, false)) note_cut();
+}
+
+void LogFile::note_cut() {
+  if (!times_) return;
+  LogCut cut;
+  cut.head_end = head_end_;
+  cut.left_out = left_out_;
+  if (cutting_) cut.to = to_;
+  if (cutting_) cut.from = from_;
+  cut.counted_to = counted_to_;
+  cut.counted_lines = counted_lines_;
+  times_->put_cut(cut);
 }
 
 void LogFile::begin_cut() {
@@ -87,7 +117,12 @@ void LogFile::begin_cut() {
   to_ = head_end_ + kMarkerLength;
   from_ = line_start_before(size_ - limit_ * 3 / 8);
   left_out_ += from_ - left_out_from;
+  if (stream_lines_ >= 0) {
+    counted_to_ = stream_size_;
+    counted_lines_ = stream_lines_;
+  }
   cutting_ = true;
+  note_cut();
   write_marker();
 }
 
@@ -95,7 +130,9 @@ void LogFile::go_on_cutting(int64_t budget) {
   std::vector<char> piece(static_cast<size_t>(std::min(budget, kMovePiece)));
   while (from_ < size_) {
     if (budget <= 0) return;
-    size_t want = static_cast<size_t>(std::min<int64_t>(piece.size(), size_ - from_));
+    // Never over bytes of its own that were not moved before: a crash finds them all.
+    size_t want = static_cast<size_t>(
+        std::min({static_cast<int64_t>(piece.size()), size_ - from_, from_ - to_}));
     ssize_t n = pread(fd_.get(), piece.data(), want, from_);
     if (n > 0) n = pwrite(fd_.get(), piece.data(), static_cast<size_t>(n), to_);
     if (n < 0 && errno == EINTR) continue;
@@ -103,10 +140,12 @@ void LogFile::go_on_cutting(int64_t budget) {
     from_ += n;
     to_ += n;
     budget -= n;
+    note_cut();
   }
   if (ftruncate(fd_.get(), to_) != 0) return;
   size_ = to_;
   cutting_ = false;
+  note_cut();
 }
 
 void LogFile::finish() {

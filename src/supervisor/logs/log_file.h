@@ -8,6 +8,7 @@
 
 #include "loop/result.h"
 #include "loop/unique_fd.h"
+#include "supervisor/logs/times_file.h"
 
 namespace muster {
 
@@ -22,6 +23,7 @@ namespace muster {
 class LogFile {
  public:
   static constexpr int64_t kMinLimit = 64 * 1024;
+  static constexpr int64_t kMarkerLength = 98;  // the line that stands for what was cut out
 
   // `limit` 0 makes a complete file. Smaller limits than kMinLimit are raised to it.
   static Result<std::shared_ptr<LogFile>> create(std::string path, int64_t limit);
@@ -30,11 +32,15 @@ class LogFile {
   // cannot be made, append() says so.
   static std::shared_ptr<LogFile> create_later(std::string path, int64_t limit);
 
+  // From here on keeps when its bytes came, and what was cut out, in the file `path`.
+  void keep_times(std::string path) { times_ = std::make_unique<TimesFile>(std::move(path)); }
+
   struct Written {
     int error = 0;     // errno of the write that failed
     int64_t lost = 0;  // bytes of this append that are not in the file
   };
-  Written append(std::string_view bytes);
+  // `arrived_us` is the unix time at which they came.
+  Written append(std::string_view bytes, int64_t arrived_us = 0);
 
   // Ends a cut that is under way.
   void finish();
@@ -48,6 +54,8 @@ class LogFile {
 
   Written write_at_end(std::string_view bytes);
   void note_outside_changes();
+  void note_arrival(int64_t arrived_us);
+  void note_cut();
   void begin_cut();
   void go_on_cutting(int64_t budget);
   void write_marker();
@@ -56,11 +64,19 @@ class LogFile {
   std::string path_;
   UniqueFd fd_;
   int64_t limit_;
-  int64_t size_ = 0;  // kept for bounded files only
+  int64_t size_ = 0;  // kept for bounded files and those with times
+
+  // With times: bytes and newlines (of bounded files) of the stream so far.
+  std::unique_ptr<TimesFile> times_;
+  int64_t stream_size_ = 0;
+  int64_t stream_lines_ = 0;  // -1: unknown, somebody has shortened the file
+  bool cut_to_note_ = false;
 
   // The cut, for bounded files.
   int64_t head_end_ = 0;  // 0: nothing was cut yet; the marker stands here
   int64_t left_out_ = 0;
+  int64_t counted_to_ = 0;  // of the stream, when the last cut began
+  int64_t counted_lines_ = 0;
   bool cutting_ = false;
   int64_t from_ = 0;  // the next byte to move
   int64_t to_ = 0;    // where it goes

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <iterator>
 
 namespace muster {
@@ -14,6 +15,11 @@ namespace {
 // What is still taken from a pipe that somebody keeps open after the worker's end: more than a pipe
 // holds, and a bound for a writer that never stops.
 constexpr size_t kLastCall = 2 * 1024 * 1024;
+
+int64_t unix_time_us() {
+  auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
 
 }  // namespace
 
@@ -62,6 +68,7 @@ void StreamReader::read_some() {
   int error = errno;
   if (n > 0) {
     chunk.size = static_cast<size_t>(n);
+    chunk.arrived_us = unix_time_us();
     on_chunk(std::move(chunk));
     return;
   }

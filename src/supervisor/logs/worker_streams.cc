@@ -92,6 +92,7 @@ Result<StdioSource> WorkerStreams::open_one(One& it) {
   } else if (it.route.file) {
     it.file = LogFile::create_later(it.path, world_.plan.options.log_limit);
   }
+  if (it.file) it.file->keep_times(times_path(it.path));
   if (world_.plan.options.pty) {
     // One for each stream, so that the two stay apart.
     auto pty = open_pty(world_.descriptors.in);
