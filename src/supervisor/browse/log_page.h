@@ -18,15 +18,20 @@ struct LogLine {
   int64_t time_us = 0;  // unix time at which it came (the start of it); 0 if unknown
   int64_t size = 0;     // bytes, without the newline
   std::string text;     // as written, without the newline; shorter than `size` if it was cut
-  bool ended = true;    // false: the stream's last line has no newline (yet)
+  // Bytes of the line before `text`: above 0 only if it was cut and had been redrawn with carriage
+  // returns. Then text is its newest states, otherwise its beginning.
+  int64_t skipped = 0;
+  bool ended = true;  // false: the stream's last line has no newline (yet)
 };
 
 // Lines that follow each other.
 struct LogPage {
-  bool exists = false;       // the stream has written something
-  bool growing = false;      // somebody may still write to it
-  int64_t offset = 0;        // of the first line
-  int64_t end = 0;           // behind the last line; where the next page begins
+  bool exists = false;   // the stream has written something
+  bool growing = false;  // somebody may still write to it; set by whoever knows the worker
+  int64_t offset = 0;    // of the first line
+  // Where the next page begins: behind the last line, or at it if that has not ended, so that it
+  // comes again when it has grown.
+  int64_t end = 0;
   int64_t size = 0;          // of the stream so far
   int64_t total_lines = -1;  // of the stream so far; -1 while not counted
   // What a bounded log has left out, [hole_begin, hole_end); no line of a page lies across it.
