@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 // The HTTP API as docs/api.md has it: types of its rows, and requests.
+import { parse_inert } from "./inert";
 
 export type Phase = "starting" | "waiting" | "running" | "stopping" | "restarting" | "ended";
 export type Outcome = "succeeded" | "failed" | "stopped";
 export type AttemptEnd = "running" | "succeeded" | "failed" | "stopped" | "lost";
-export type RankEnd = "pending" | "running" | "exited" | "failed" | "stopped" | "spawn_failed";
+// "lost": it ran, and nobody saw its end.
+export type RankEnd = "pending" | "running" | "exited" | "failed" | "stopped" | "lost" | "spawn_failed";
 export type StreamName = "stdout" | "stderr";
 
 // A value that the server does not know is null or missing.
@@ -62,7 +64,7 @@ export interface Job {
   master_addr: Known<string>;
   master_port: Known<number>;
   waiting: Known<Waiting>;
-  stop: Known<{ signal: Known<string | number>; sender: Known<string>; host: Known<string> }>;
+  stop: Known<{ signal: Known<string>; sender: Known<string>; host: Known<string>; text: Known<string> }>;
   troubles: Trouble[];
   leftovers: Leftover[];
 }
@@ -102,7 +104,7 @@ export interface Attempt {
   ended_us: Known<number>;
   state: AttemptEnd;
   nodes: NodeSpan[];
-  counts: Record<"pending" | "running" | "exited" | "failed" | "stopped", number>;
+  counts: Record<"pending" | "running" | "exited" | "failed" | "stopped" | "lost", number>;
   failure: Known<Failure>;
   other_failures: Failure[];
   victims: VictimGroup[];
@@ -117,11 +119,11 @@ export interface Rank {
   pid: Known<number>;
   state: RankEnd;
   exit_code: Known<number>;
-  signal: Known<number | string>;
+  signal: Known<string>; // "SIGKILL"
   started_us: Known<number>;
   ended_us: Known<number>;
   stopped_for: Known<string>;
-  stop_signal: Known<number | string>;
+  stop_signal: Known<string>; // "SIGKILL"
   max_rss_bytes: Known<number>;
   stdout: boolean;
   stderr: boolean;
@@ -135,7 +137,7 @@ export interface Failure {
   host: string;
   pid: Known<number>;
   kind: string;
-  signal: Known<number | string>;
+  signal: Known<string>; // "SIGKILL"
   exit_code: Known<number>;
   message: string;
   reason: Known<string>;
@@ -284,6 +286,13 @@ export async function get_json<T>(url: string, signal?: AbortSignal): Promise<T>
   return (await response.json()) as T;
 }
 
+// The same for rows that are shown: no string in them acts on what stands around it.
+export async function get_rows<T>(url: string, signal?: AbortSignal): Promise<T> {
+  const response = await fetch(url, { signal: signal ?? null, headers: { Accept: "application/json" } });
+  if (!response.ok) throw await error_of(response);
+  return parse_inert<T>(await response.text());
+}
+
 export async function post(url: string): Promise<void> {
   const response = await fetch(url, { method: "POST", headers: { Accept: "application/json" } });
   if (!response.ok) throw await error_of(response);
@@ -295,6 +304,7 @@ export async function read_json_lines<T>(
   url: string,
   on_row: (row: T) => void,
   signal?: AbortSignal,
+  parse: (line: string) => T = JSON.parse,
 ): Promise<void> {
   const response = await fetch(url, { signal: signal ?? null });
   if (!response.ok) throw await error_of(response);
@@ -305,7 +315,7 @@ export async function read_json_lines<T>(
     if (!line) return;
     let row: T;
     try {
-      row = JSON.parse(line) as T;
+      row = parse(line);
     } catch {
       return;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { signal } from "@preact/signals";
 import { Dialog } from "./dialog";
-import { key_sections, type KeyBinding } from "./keyboard";
+import { key_sections, working_bindings, type KeyBinding } from "./keyboard";
 
 export const help_open = signal(false);
 
@@ -27,6 +27,7 @@ function Keys({ binding }: { binding: KeyBinding }) {
 export function Help() {
   if (!help_open.value) return null;
   const titles = [...new Set(key_sections.value.map((section) => section.title))];
+  const works = working_bindings(key_sections.value);
   return (
     <Dialog title="Keys" on_close={() => (help_open.value = false)}>
       <div class="help-sections">
@@ -34,7 +35,7 @@ export function Help() {
           const bindings = key_sections.value
             .filter((section) => section.title === title)
             .flatMap((section) => section.bindings)
-            .filter((binding) => !binding.hidden);
+            .filter((binding) => !binding.hidden && works.has(binding));
           return bindings.length > 0 && (
             <section>
               <h3>{title}</h3>

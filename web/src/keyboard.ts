@@ -57,6 +57,20 @@ function find(sections: readonly KeySection[], name: string, typing: boolean): K
   return undefined;
 }
 
+// Those that some key still leads to: a later section may have taken it for itself.
+export function working_bindings(sections: readonly KeySection[]): ReadonlySet<KeyBinding> {
+  const taken = new Set<string>();
+  const works = new Set<KeyBinding>();
+  for (const section of [...sections].reverse()) {
+    const keys = section.bindings.flatMap((binding) => {
+      if (all_keys(binding).some((key) => binding.passive || !taken.has(key))) works.add(binding);
+      return binding.passive ? [] : all_keys(binding);
+    });
+    for (const key of keys) taken.add(key);
+  }
+  return works;
+}
+
 // Whether some two-key binding begins with this key.
 function begins_sequence(sections: readonly KeySection[], name: string): boolean {
   return sections.some((section) =>

@@ -3,6 +3,7 @@
 // growing pauses; meanwhile the page keeps what it has and says since when.
 import { signal } from "@preact/signals";
 import type { ChangeMessage, SamplesMessage, StateMessage } from "./api";
+import { parse_inert } from "./inert";
 import { apply_change, apply_samples, apply_state, kNothing, type Model } from "./model";
 
 export type LinkState = "connecting" | "open" | "lost";
@@ -18,13 +19,15 @@ export const kFirstRetryMs = 500;
 export const kLongestRetryMs = 15_000;
 // A running job sends samples every 2 s. A stopped process or a lost network closes nothing.
 export const kSilenceMs = 10_000;
+export const kHiddenMs = 10_000; // after which a hidden tab gives its connection back
 
 export function retry_delay_ms(tries: number): number {
   return Math.min(kLongestRetryMs, kFirstRetryMs * 2 ** Math.min(tries, 10));
 }
 
 export const model = signal<Model>(kNothing);
-export const link = signal<Link>({ state: "connecting", last_contact: null, retry_at: null, attempts: 0 });
+const kNoLink: Link = { state: "connecting", last_contact: null, retry_at: null, attempts: 0 };
+export const link = signal<Link>(kNoLink);
 
 // What the server's clock shows, less ours, in microseconds. Times of the job are of its clock.
 let clock_offset_us = 0;
@@ -44,16 +47,35 @@ export type OpenSource = (url: string) => Source;
 // id only when it reconnects by itself, which it does not after every error.
 let last_id = "";
 let source: Source | null = null;
-let retry: ReturnType<typeof setTimeout> | undefined;
-let silence: ReturnType<typeof setTimeout> | undefined;
+// At most one call that is still to come.
+class Later {
+  private timer: ReturnType<typeof setTimeout> | undefined;
+
+  set(delay_ms: number, call: () => void): void {
+    this.clear();
+    this.timer = setTimeout(() => {
+      this.timer = undefined;
+      call();
+    }, delay_ms);
+  }
+
+  clear(): void {
+    if (this.timer !== undefined) clearTimeout(this.timer);
+    this.timer = undefined;
+  }
+}
+
+const retry = new Later();
+const silence = new Later();
+const hiding = new Later();
 let open_source: OpenSource = (url) => new EventSource(url) as unknown as Source;
 
 // A finished run that is shown from its files has nothing more to say.
 function expect_more(): void {
-  clearTimeout(silence);
+  silence.clear();
   const { job, samples } = model.peek();
   if (link.peek().state === "open" && (!job?.live || !samples.size)) return;
-  silence = setTimeout(lost, kSilenceMs);
+  silence.set(kSilenceMs, lost);
 }
 
 function contact(): void {
@@ -71,7 +93,7 @@ function take<Message>(from: Source, apply: (message: Message, old: Model) => Mo
     if (from !== source) return;
     let message: Message;
     try {
-      message = JSON.parse(event.data) as Message;
+      message = parse_inert<Message>(event.data);
     } catch {
       return; // cut off
     }
@@ -88,13 +110,20 @@ function lost(): void {
   const { last_contact, attempts } = link.peek();
   const delay = retry_delay_ms(attempts);
   link.value = { state: "lost", last_contact, retry_at: Date.now() + delay, attempts: attempts + 1 };
-  clearTimeout(retry);
-  clearTimeout(silence);
-  retry = setTimeout(connect, delay);
+  silence.clear();
+  retry.set(delay, connect);
+}
+
+// A browser has few connections for one server, and other tabs may be looked at.
+export function pause(): void {
+  retry.clear();
+  silence.clear();
+  source?.close();
+  source = null;
 }
 
 export function connect(): void {
-  clearTimeout(retry);
+  retry.clear();
   source?.close();
   const query = last_id ? `&last_event_id=${encodeURIComponent(last_id)}` : "";
   const opened = open_source(`/api/v1/events?stream=1${query}`);
@@ -131,13 +160,19 @@ export function connect(): void {
 export function start_live(open: OpenSource = open_source): void {
   open_source = open;
   last_id = "";
+  link.value = kNoLink;
   connect();
-  // The network came back, or the tab is looked at again: no reason to wait any longer.
+  // The network came back: no reason to wait any longer.
   const hurry = () => {
     if (link.peek().state === "lost") connect();
   };
   globalThis.addEventListener?.("online", hurry);
   globalThis.document?.addEventListener("visibilitychange", () => {
-    if (document.visibilityState === "visible") hurry();
+    hiding.clear();
+    if (document.visibilityState === "hidden") {
+      hiding.set(kHiddenMs, pause);
+    } else if (!source) {
+      connect();
+    }
   });
 }

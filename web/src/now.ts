@@ -6,9 +6,11 @@ import type { Job } from "./api";
 
 export const now_ms = signal(Date.now());
 
-setInterval(() => {
-  if (globalThis.document?.visibilityState !== "hidden") now_ms.value = Date.now();
-}, 1_000);
+export function start_clock(): void {
+  setInterval(() => {
+    if (document.visibilityState !== "hidden") now_ms.value = Date.now();
+  }, 1_000);
+}
 
 // The server's clock, in microseconds; read in a component it draws it again every second.
 export function now_us(): number {

@@ -24,7 +24,7 @@ export const kStateMarks: Record<ShownState, string> = {
 
 export function shown_state(state: RankEnd | undefined, attempt: AttemptEnd | undefined): ShownState {
   if (state === "spawn_failed") return "failed";
-  if (attempt === "lost" && (state === "running" || state === "pending" || !state)) return "lost";
+  if (attempt === "lost" && (state === "running" || !state)) return "lost";
   return state ?? "pending";
 }
 

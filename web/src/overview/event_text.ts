@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An event in words (docs/events.md has their keys), and which filter it falls under.
 import type { JobEvent } from "../api";
-import { plural, signal_text, span_text } from "../format";
+import { plural, ranks_text, signal_text, span_text } from "../format";
 
 export const kGroups = ["failures", "attempts", "nodes", "signals", "trouble", "workers"] as const;
 export type Group = (typeof kGroups)[number];
@@ -40,7 +40,7 @@ const kReasons: Record<string, string> = {
 const kSentences: Record<string, (event: JobEvent) => string> = {
   job_started: (e) => `muster started ${text(e["program"])} on ${text(e["host"])}`,
   attempt_started: (e) => `attempt ${text(e.attempt)} began: ${plural(number(e["world_size"]), "worker")} on ${plural(number(e["node_count"]), "node")}`,
-  worker_spawned: (e) => `rank ${text(e.rank)} started, pid ${text(e["pid"])}`,
+  worker_spawned: (e) => `rank ${text(e.rank)} started${e["pid"] ? `, pid ${text(e["pid"])}` : ""}`,
   spawn_failed: (e) => `rank ${text(e.rank)} could not be started: ${text(e["message"])}`,
   first_output: (e) => `rank ${text(e.rank)} wrote its first to ${text(e["stream"])}`,
   worker_exited: (e) => `rank ${text(e.rank)} ${ending(e)}`,
@@ -70,6 +70,65 @@ const kSentences: Record<string, (event: JobEvent) => string> = {
 
 export function event_text(event: JobEvent): string {
   return kSentences[event.event]?.(event) ?? event.event.replaceAll("_", " ");
+}
+
+// Events one after the other that say the same of several ranks or nodes are shown as one.
+export interface EventRow {
+  first: JobEvent; // in the order of time
+  last: JobEvent;
+  count: number;
+  text: string;
+}
+
+// What has to be alike: null is never folded.
+function likeness(event: JobEvent): string | null {
+  switch (event.event) {
+    case "worker_spawned":
+      return `spawned ${event.attempt}`;
+    case "first_output":
+      return `output ${event.attempt} ${text(event["stream"])}`;
+    case "worker_exited":
+      return `exited ${event.attempt} ${ending(event)}`;
+    case "signal_sent":
+      return number(event.rank) < 0 ? null : `signal ${event.attempt} ${text(event["signal"])} ${text(event["to_group"])} ${text(event["reason"])}`;
+    case "node_joined":
+      return `joined ${text(event["workers"])} ${text(event["spare"])}`;
+    case "nodes_awaited":
+      return "awaited";
+    default:
+      return null;
+  }
+}
+
+const kHostsNamed = 4;
+
+function folded_text(events: readonly JobEvent[]): string {
+  const last = events.at(-1);
+  if (!last) return "";
+  if (events.length === 1 || last.event === "nodes_awaited") return event_text(last);
+  if (last.event === "node_joined") {
+    const hosts = events.slice(0, kHostsNamed).map((event) => text(event["host"]));
+    return `${events.length} nodes came with ${plural(number(last["workers"]), "worker")} each: ${hosts.join(", ")}${events.length > kHostsNamed ? ", …" : ""}`;
+  }
+  // The sentence of one of them, with all ranks in the place of its own.
+  const ranks = `ranks ${ranks_text(events.map((event) => number(event.rank)))}`;
+  const sentence = event_text(last.event === "worker_spawned" ? { ...last, pid: undefined } : last);
+  return sentence.replace(`rank ${text(last.rank)}`, () => ranks).replace(" wrote its first", " wrote their first").replace("its group", "their groups");
+}
+
+export function fold_events(events: readonly JobEvent[]): EventRow[] {
+  const rows: EventRow[] = [];
+  for (let i = 0; i < events.length; ) {
+    const first = events[i];
+    if (!first) break;
+    const like = likeness(first);
+    let end = i + 1;
+    while (like !== null && events[end] && likeness(events[end] as JobEvent) === like) ++end;
+    const run = events.slice(i, end);
+    rows.push({ first, last: run.at(-1) ?? first, count: run.length, text: folded_text(run) });
+    i = end;
+  }
+  return rows;
 }
 
 export function event_time_us(event: JobEvent): number {

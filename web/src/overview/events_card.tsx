@@ -3,25 +3,27 @@
 import { useEffect, useMemo, useState } from "preact/hooks";
 import { read_json_lines, type Job, type JobEvent } from "../api";
 import { date_time_text, time_text } from "../format";
+import { parse_inert } from "../inert";
 import { model, server_now_us } from "../live";
 import { merge_events } from "../model";
 import { now_ms } from "../now";
 import { href, logs_route } from "../router";
-import { event_text, event_time_us, group_of, kGroups, since_start, type Group } from "./event_text";
+import { event_time_us, fold_events, group_of, kGroups, since_start, type EventRow, type Group } from "./event_text";
 import { Timeline, type Span } from "./timeline";
 
 const kRowsAtFirst = 30;
 const kMoreRows = 200;
 
-function EventRow({ event }: { event: JobEvent }) {
+function EventLine({ row }: { row: EventRow }) {
+  const event = row.first;
   const time_us = event_time_us(event);
   const group = group_of(event);
-  const has_log = typeof event.rank === "number" && event.rank >= 0 && typeof event.attempt === "number";
+  const has_log = row.count === 1 && typeof event.rank === "number" && event.rank >= 0 && typeof event.attempt === "number";
   return (
     <li class={`event ${group} ${event.event}`}>
       <time class="muted" title={`${date_time_text(time_us)} · event ${event.seq}`}>{time_text(time_us)}</time>
       <span class="muted since">{since_start(event)}</span>
-      <span class="foreign what">{event_text(event)}</span>
+      <span class="foreign what">{row.text}</span>
       {has_log && (
         <a href={href(logs_route({ attempt: event.attempt ?? 0, ranks: event.rank ?? 0 }))} aria-label={`logs of rank ${event.rank}, attempt ${event.attempt}`}>logs</a>
       )}
@@ -38,7 +40,7 @@ function useAllEvents(job: Job): void {
     const rows: JobEvent[] = [];
     read_json_lines<JobEvent>("/api/v1/events", (row) => {
       if (row.seq < first) rows.push(row);
-    }, stop.signal)
+    }, stop.signal, parse_inert)
       .then(() => {
         const now = model.peek();
         if (now.job?.run_id === job.run_id) model.value = { ...now, events: merge_events(now.events, rows) };
@@ -68,7 +70,7 @@ function Filters({ counts, off, set_off }: { counts: Record<Group, number>; off:
 export function EventsCard({ job }: { job: Job }) {
   const { events, attempts } = model.value;
   useAllEvents(job);
-  const [off, set_off] = useState<ReadonlySet<Group>>(new Set<Group>(["workers"]));
+  const [off, set_off] = useState<ReadonlySet<Group>>(new Set());
   const [zoom, set_zoom] = useState<Span | null>(null);
   const [shown, set_shown] = useState(kRowsAtFirst);
   const running = job.live && !job.ended_us;
@@ -82,7 +84,7 @@ export function EventsCard({ job }: { job: Job }) {
   }, [events]);
   const rows = useMemo(() => {
     const within = (event: JobEvent) => !zoom || (event_time_us(event) >= zoom[0] && event_time_us(event) <= zoom[1]);
-    return events.filter((event) => !off.has(group_of(event)) && within(event)).reverse();
+    return fold_events(events.filter((event) => !off.has(group_of(event)) && within(event))).reverse();
   }, [events, off, zoom]);
   return (
     <section class="card events-card" aria-labelledby="events-title">
@@ -90,7 +92,7 @@ export function EventsCard({ job }: { job: Job }) {
       <Timeline job={job} attempts={attempts} events={events} whole={whole} zoom={zoom} set_zoom={set_zoom} />
       <Filters counts={counts} off={off} set_off={set_off} />
       <ol class="events" aria-label="Events, the newest first">
-        {rows.slice(0, shown).map((event) => <EventRow key={event.seq} event={event} />)}
+        {rows.slice(0, shown).map((row) => <EventLine key={row.first.seq} row={row} />)}
       </ol>
       {rows.length === 0 && <p class="muted">Nothing of the chosen kinds{zoom ? " in this part" : ""}.</p>}
       {rows.length > shown && (

@@ -118,7 +118,7 @@ function Details({ job }: { job: Job }) {
   );
 }
 
-export function JobLine({ job }: { job: Job }) {
+export function JobLine({ job, failure_shown }: { job: Job; failure_shown: boolean }) {
   const { nodes, events, attempts } = model.value;
   const { word, tone } = job_word(job);
   const last_event_us = Date.parse(events.at(-1)?.time ?? "") * 1_000 || 0;
@@ -141,7 +141,7 @@ export function JobLine({ job }: { job: Job }) {
         </dl>
         <Controls job={job} />
       </div>
-      <p class="foreign summary" role="status">{job.summary}</p>
+      <p class={`foreign summary ${failure_shown ? "hidden-text" : ""}`} role="status">{job.summary}</p>
       {job.why && job.why !== job.summary && <p class="foreign">{job.why}</p>}
       <Details job={job} />
     </section>

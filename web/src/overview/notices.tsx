@@ -3,7 +3,7 @@
 // that were left, and who waits for a key of the store.
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { get_json, type Job, type JobNode, type StoreWaiter } from "../api";
+import { get_rows, type Job, type JobNode, type StoreWaiter } from "../api";
 import { plural, span_text, time_text } from "../format";
 import { link, model } from "../live";
 import { href, logs_route } from "../router";
@@ -24,7 +24,7 @@ function useStoreWaiters(job: Job): void {
     }
     const ask = () => {
       if (document.visibilityState === "hidden") return;
-      get_json<{ store_waiters?: StoreWaiter[] }>("/status")
+      get_rows<{ store_waiters?: StoreWaiter[] }>("/status")
         .then((status) => (waiters.value = status.store_waiters ?? []))
         .catch(() => {}); // the link's own bar tells
     };
@@ -106,12 +106,10 @@ function Troubles({ job }: { job: Job }) {
 
 function Stopped({ job }: { job: Job }) {
   if (!job.stop) return null;
-  const { signal: number, sender, host } = job.stop;
+  const { signal: name, sender, host, text } = job.stop;
   return (
-    <p class="stopped-by">
-      Stopped by <span class="foreign">{number}</span>
-      {sender && <> from <span class="foreign">{sender}</span></>}
-      {host && <> on <span class="foreign">{host}</span></>}
+    <p class="stopped-by foreign">
+      {text || `Stopped by ${name ?? "request"}${sender ? ` from ${sender}` : ""}${host ? ` on ${host}` : ""}`}
     </p>
   );
 }

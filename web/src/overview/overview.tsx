@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The job at a glance: what failed comes first, then who is waited for, then how the ranks are.
 import { useEffect, useState } from "preact/hooks";
-import { api_url, get_json, type Attempt, type Job, type Rank } from "../api";
+import { api_url, get_rows, type Attempt, type Job, type Rank } from "../api";
 import { plural } from "../format";
 import { link, model } from "../live";
 import { navigate, route } from "../router";
@@ -20,7 +20,7 @@ function useEarlierRanks(attempt: number | null): ReadonlyMap<number, Rank> | nu
   useEffect(() => {
     if (attempt === null) return;
     const stop = new AbortController();
-    get_json<{ ranks: Rank[] }>(api_url("/api/v1/ranks", { attempt }), stop.signal)
+    get_rows<{ ranks: Rank[] }>(api_url("/api/v1/ranks", { attempt }), stop.signal)
       .then(({ ranks: rows }) => set_ranks({ attempt, rows: new Map(rows.map((row) => [row.rank, row])) }))
       .catch(() => {});
     return () => stop.abort();
@@ -93,7 +93,7 @@ function Content({ job }: { job: Job }) {
   const failure = shown?.failure;
   return (
     <>
-      <JobLine job={job} />
+      <JobLine job={job} failure_shown={!!failure && shown === last} />
       {shown && failure && <FailureCard job={job} attempt={shown} failure={failure} focus={params.has("failure")} />}
       {job.waiting && job.phase === "waiting" && <WaitingCard job={job} waiting={job.waiting} nodes={nodes} />}
       <Notices job={job} />

@@ -24,6 +24,10 @@ export function output_age_s(sample: Sample | undefined, now_us: number): number
   return sample?.last_output_us ? Math.max(0, (now_us - sample.last_output_us) / 1e6) : null;
 }
 
+export function age_text(seconds: number): string {
+  return seconds < 2 ? "now" : `${span_text(Math.floor(seconds))} ago`;
+}
+
 export type Facts = [name: string, value: string][];
 
 export function rank_facts(rank: Rank | undefined, state: ShownState, sample: Sample | undefined, now_us: number): Facts {
@@ -43,7 +47,7 @@ export function rank_facts(rank: Rank | undefined, state: ShownState, sample: Sa
   if (sample?.loss != null) facts.push(["loss", number_text(sample.loss)]);
   if (running && sample) {
     const age = output_age_s(sample, now_us);
-    if (age !== null) facts.push(["last output", `${span_text(age)} ago`]);
+    if (age !== null) facts.push(["last output", age_text(age)]);
     if (sample.cpu != null && sample.cpu >= 0) facts.push(["CPU", `${number_text(sample.cpu)} cores`]);
     if (sample.rss_bytes != null && sample.rss_bytes >= 0) facts.push(["memory", bytes_text(sample.rss_bytes)]);
     if (sample.gpu != null && sample.gpu >= 0) facts.push(["GPU", `${Math.round(sample.gpu * 100)} %`]);

@@ -2,11 +2,11 @@
 // The ranks as a table: those that need attention first, or in the order of any column.
 import { useMemo, useState } from "preact/hooks";
 import type { Attempt, Rank, Sample } from "../api";
-import { bytes_text, number_text, span_text } from "../format";
+import { bytes_text, number_text } from "../format";
 import { now_us } from "../now";
 import { href, logs_route } from "../router";
 import { kStateMarks, kStates, kStateWords, shown_state, type ShownState } from "../states";
-import { end_text, output_age_s, progress_of, step_text } from "./rank_facts";
+import { age_text, end_text, output_age_s, progress_of, step_text } from "./rank_facts";
 
 const kRowsAtFirst = 16;
 const kMoreRows = 100;
@@ -78,7 +78,7 @@ function TableRow({ row, now, empty }: { row: Row; now: number; empty: ReadonlyS
     CPU: text_of(sample?.cpu, number_text),
     memory: text_of(sample?.rss_bytes ?? rank.max_rss_bytes, bytes_text),
     GPU: text_of(sample?.gpu, (value) => `${Math.round(value * 100)} %`),
-    "last output": age === null ? "" : span_text(age),
+    "last output": age === null ? "" : age_text(age),
   };
   return (
     <tr class={state}>
