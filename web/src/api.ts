@@ -202,8 +202,8 @@ export interface StoreWaiter {
   waited_s?: Known<number>;
 }
 
-// [offset, number, time_us, size, ended, text]
-export type PageLine = [number, number, number, number, boolean, string];
+// [offset, number, time_us, size, ended, text, skipped]; skipped: bytes of the line before text.
+export type PageLine = [number, number, number, number, boolean, string, number?];
 export interface Page {
   attempt: number;
   rank: number;
@@ -219,7 +219,7 @@ export interface Page {
 }
 
 // [rank, stream, offset, number, time_us, size, ended, text]
-export type MergedLine = [number, StreamName, number, number, number, number, boolean, string];
+export type MergedLine = [number, StreamName, ...PageLine];
 export interface Merged {
   lines: MergedLine[];
   begin_us: number;
@@ -234,10 +234,11 @@ export interface SearchHit {
   offset: number;
   number: number;
   time_us: number;
+  size: number;
   text: string;
   matches: [number, number][];
-  before: string[];
-  after: string[];
+  before: PageLine[];
+  after: PageLine[];
 }
 export interface SearchMessage {
   hit?: SearchHit;
