@@ -123,7 +123,7 @@ inline JobStory eventful_story() {
   story.exits(2, 9).say(found).say(event::RestartScheduled{1, 1, 1, true});
   story.say(event::VictimsFound{0, {{"0,2", "stopped by muster"}}});
   story.say(event::Trouble{"store", "peer 127.0.0.1:5 sent nonsense"});
-  story.say(event::NodeJoined{"n1", "node-b", "10.0.0.2", 7, 8, false});
+  story.say(event::NodeJoined{"n1", "node-b", "10.0.0.2", 7, 8, false, "/logs/b"});
   story.say(event::NodeLost{"n1", "node-b", 1, "closed", "its connection was closed"});
   story.say(event::NodesAwaited{1, 2, 4, {"node-a (3)"}, 30'000, "1 of 2 nodes: have node-a (3)"});
   story.after_ms(5).start_attempt(2, 3).say(event::SpawnFailed{1, 2, 2, 2, "not there"});

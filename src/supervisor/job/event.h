@@ -184,6 +184,7 @@ struct NodeJoined {
   int pid = 0;  // its muster's
   int workers = 0;
   bool spare = false;  // beyond the most that the job takes
+  std::string log_dir;  // the run's folder there, "" without logs
 };
 
 // A node has gone. `how` is closed (its connection, so its process), silent (no heartbeat), left

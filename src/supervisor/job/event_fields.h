@@ -215,6 +215,7 @@ void describe(A&& a, event::NodeJoined& e) {
   a("pid", e.pid);
   a("workers", e.workers);
   a("spare", e.spare);
+  a("log_dir", e.log_dir);
 }
 
 template <typename A>

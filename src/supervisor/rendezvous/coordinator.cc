@@ -110,7 +110,8 @@ void Coordinator::Impl::admit(const NodeFacts& facts, const std::string& seen_ad
 
   const std::string& address = facts.address.empty() ? seen_address : facts.address;
   if (terms().max_nodes > 1 || !is_host(node)) {
-    record(event::NodeJoined{facts.id, facts.host, address, facts.pid, facts.workers, spare});
+    record(event::NodeJoined{facts.id, facts.host, address, facts.pid, facts.workers, spare,
+                            facts.log_dir});
   }
   if (!loopback_said && !seen_address.empty() && !is_loopback_host(seen_address) &&
       is_loopback_host(settings.endpoint_host)) {

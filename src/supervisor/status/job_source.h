@@ -11,24 +11,9 @@
 #include "loop/http_server.h"
 #include "store/server.h"
 #include "supervisor/job/state.h"
+#include "supervisor/status/rank_sample.h"
 
 namespace muster {
-
-// What is measured of a worker now and then, not recorded as an event.
-struct RankSample {
-  int rank = 0;
-  int64_t time_us = 0;         // unix; when it was taken
-  double cpu = -1;             // cores in use since the sample before, its descendants included
-  int64_t rss_bytes = -1;      // its own and its descendants'
-  int64_t last_output_us = 0;  // unix; 0: none yet
-  double gpu = -1;             // 0..1
-  int64_t gpu_memory_bytes = -1;
-  // Parsed from its last lines ("step 812/1000", "loss 0.93"), or reported by it.
-  int64_t step = -1;
-  int64_t steps = -1;  // how many there will be
-  double steps_per_s = -1;
-  std::optional<double> loss;
-};
 
 // What the HTTP API is about: a job that runs here, or the folder of a run that did. Owned by the
 // supervisor's main or by `muster view`; the handlers read it and never own any of it.

@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <cstdint>
+#include <optional>
+
+namespace muster {
+
+// What is measured of a worker now and then, not recorded as an event. It also travels from other
+// nodes to the coordinator's (rendezvous/sample_codec.h).
+struct RankSample {
+  int rank = 0;
+  int64_t time_us = 0;         // unix; when it was taken
+  double cpu = -1;             // cores in use since the sample before, its descendants included
+  int64_t rss_bytes = -1;      // its own and its descendants'
+  int64_t last_output_us = 0;  // unix; 0: none yet
+  double gpu = -1;             // 0..1
+  int64_t gpu_memory_bytes = -1;
+  // Parsed from its last lines ("step 812/1000", "loss 0.93"), or reported by it.
+  int64_t step = -1;
+  int64_t steps = -1;  // how many there will be
+  double steps_per_s = -1;
+  std::optional<double> loss;
+};
+
+}  // namespace muster
