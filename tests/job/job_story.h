@@ -132,9 +132,10 @@ inline JobStory eventful_story() {
   story.stops(0, 15).stops(1, 15).exits(0, 0).exits(1, 7 << 8).say(found).say(story.failure(1));
   story.say(event::SignalReceived{2, 0, 0, "", false, "node-b"});
   story.say(event::StopOrdered{1, 2, StopReason::kSignal, "SIGINT on node-b"});
+  story.say(event::RestartRequested{1, "HTTP from 127.0.0.1", "node-b"});
   story.say(event::SignalReceived{10, 55, 1000, "alice, kill", true, ""});
   story.say(
-      event::LeftoverFound{77, "sleep 99", "S", "hrtimer_nanosleep", true, "ended by SIGTERM"});
+      event::LeftoverFound{77, "sleep 99", "S", "hrtimer_nanosleep", true, "ended by SIGTERM", "node-b"});
   story.ends(Outcome::kFailed, 127);
   return story;
 }

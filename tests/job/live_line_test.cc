@@ -92,8 +92,21 @@ TEST_CASE("signals to muster are said with their sender") {
 
 TEST_CASE("a restart names its attempt and its reason") {
   JobStory story;
-  story.start(2, 2).start_attempt(2).say(story.failure(1)).say(event::RestartScheduled{1, 1, 2, true});
+  story.start(2, 2)
+      .start_attempt(2)
+      .say(story.failure(1))
+      .say(event::RestartScheduled{1, 1, 2, true});
   CHECK(live(story) == "restarting (attempt 2 of 3) after rank 1: exited with code 3");
+}
+
+TEST_CASE("a restart that was asked for says by whom, and is charged to nobody") {
+  JobStory story;
+  story.start(2, 2).start_attempt(2);
+  story.say(event::RestartRequested{0, "HTTP from 127.0.0.1", ""});
+  CHECK(live(story) == "restarting: asked for by HTTP from 127.0.0.1; stopping 2 workers");
+  CHECK(story.state.current()->restart_asked_by == "HTTP from 127.0.0.1");
+  story.exits(0, SIGTERM).exits(1, SIGTERM).say(event::RestartScheduled{1, 0, 2, false});
+  CHECK(live(story) == "starting again as asked (0 of 2 restarts used)");
 }
 
 TEST_CASE("text of others in a live line cannot drive the terminal") {

@@ -123,6 +123,28 @@ TEST_CASE("a node says its part of an attempt, and why it had to stop") {
   CHECK(b.line() == "rank 0 on node-a failed; stopping ranks 2-3");
 }
 
+TEST_CASE("every node says who asked for a restart, once") {
+  NodesStory a(true), b(false);
+  a.say(event::RestartRequested{0, "HTTP from 10.0.0.7", "node-b"});
+  CHECK(a.line().empty());
+  const event::StopOrdered order{0, SIGTERM, StopReason::kRestart,
+                                 "restarting: asked for by HTTP from 10.0.0.7 on node-b"};
+  for (NodesStory* node : {&a, &b}) {
+    node->say(order);
+    CHECK(has(node->line(), "restarting: asked for by HTTP from 10.0.0.7 on node-b; stopping"));
+    node->say(event::RestartScheduled{1, 0, 1, false});
+    CHECK(node->line() == "starting again as asked (0 of 1 restarts used)");
+  }
+}
+
+TEST_CASE("what still runs on another node is told with its host") {
+  NodesStory a(true);
+  a.say(event::LeftoverFound{77, "dd", "D", "nfs_wait", false, "does not die", "node-b"});
+  a.ends(Outcome::kFailed, 1);
+  CHECK(has(a.report(), "still running: pid 77 dd on node-b in state D (nfs_wait): does not die"));
+  CHECK(nlohmann::json::parse(summary_json(a.state))["leftovers"][0]["host"] == "node-b");
+}
+
 TEST_CASE("who was signalled says it once, the others hear whose signal it was") {
   NodesStory a(true), b(false);
   event::SignalReceived signal{SIGTERM, 12, 1000, "alice, kill", false, "node-b"};

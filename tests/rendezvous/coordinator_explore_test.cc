@@ -215,6 +215,28 @@ TEST_CASE("explored: three fixed nodes that fail at once") {
   explore({.min = 3, .max = 3, .max_restarts = 1, .nodes = 3, .mishaps = {.failures = 2}}, 5'000);
 }
 
+TEST_CASE("explored: a restart of one node that fails, finishes or is signalled") {
+  explore({.max_restarts = 1, .nodes = 1, .mishaps = {.failures = 2, .signals = 1, .restarts = 2}},
+          300);
+}
+
+TEST_CASE("explored: restarts of two fixed nodes that fail and crash") {
+  explore({.min = 2,
+           .max = 2,
+           .max_restarts = 1,
+           .mishaps = {.failures = 1, .crashes = 1, .restarts = 2}},
+          5'000);
+}
+
+TEST_CASE("explored: a restart of two fixed nodes that reconnect and are signalled") {
+  explore({.min = 2, .max = 2, .mishaps = {.reconnections = 1, .signals = 1, .restarts = 1}},
+          2'000);
+}
+
+TEST_CASE("explored: a restart while one to two nodes come and go") {
+  explore({.min = 1, .max = 2, .mishaps = {.crashes = 1, .silences = 1, .restarts = 1}}, 3'000);
+}
+
 TEST_CASE("explored: one to two nodes") {
   explore({.min = 1,
            .max = 2,

@@ -105,6 +105,11 @@ struct Round {
     coordinator().stop_requested(id, received, kill, now);
     keep();
   }
+  std::string restart(const std::string& id) {
+    std::string refusal = coordinator().restart_requested(id, "alice", now);
+    keep();
+    return refusal;
+  }
   void goodbye(const std::string& id) {
     coordinator().goodbye(id, now);
     keep();

@@ -33,6 +33,15 @@ TEST_CASE("before its first assignment an agent has nothing to write about") {
   CHECK(gate.pass(events).empty());
 }
 
+TEST_CASE("what an agent finds left over is told as its own") {
+  EventGate gate = gate_of(4, 1);
+  message::Events events;
+  events.events = {event::LeftoverFound{77, "dd", "D", "", false, "stays", "another"}};
+  const std::vector<EventBody> passed = gate.pass(events);
+  REQUIRE(passed.size() == 1);
+  CHECK(std::get<event::LeftoverFound>(passed[0]).host == "b");
+}
+
 TEST_CASE("ranks at the largest number do not wrap around") {
   EventGate gate = gate_of(0x7FFFFFF0, 100);
   message::Events events;

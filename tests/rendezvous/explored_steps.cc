@@ -39,6 +39,8 @@ bool possible(const World& world, Step step, size_t i) {
       return guest && linked && world.left.leaves > 0;
     case Step::kSignal:
       return linked && world.left.signals > 0;
+    case Step::kRestart:
+      return linked && world.left.restarts > 0;
   }
   return false;
 }
@@ -105,6 +107,10 @@ void mishap(World& world, Step step, size_t i) {
     case Step::kSignal:
       --world.left.signals;
       world.send(i, {Up::kSignal});
+      break;
+    case Step::kRestart:
+      --world.left.restarts;
+      world.send(i, {Up::kRestart});
       break;
     default:
       break;

@@ -92,6 +92,14 @@ void World::deliver_up(size_t from) {
       coordinator.stop_requested(id, signal, false, now);
       break;
     }
+    case Up::kRestart: {
+      const bool runs = coordinator.phase() == Phase::kRunning;
+      const bool begun = coordinator.restart_requested(id, "somebody", now).empty();
+      pending.must(begun == (runs && agent.connected),
+                   "a restart is refused exactly when nothing runs");
+      if (begun) restart_asked = attempt;
+      break;
+    }
     case Up::kGoodbye:
       agent.connected = false;
       coordinator.goodbye(id, now);
@@ -192,6 +200,10 @@ void World::on_told(const AttemptVerdict& verdict, Claims& claims) {
   claims.must(verdict.restart_count == restart_count + charge,
               "a worker's failure is charged once, nothing else is");
   claims.must(verdict.restart_count <= setup->max_restarts, "the budget is respected");
+  if (restart_asked == attempt) {
+    claims.must(!worker, "who is stopped for a restart is no culprit");
+    claims.must(verdict.restarts || signalled, "a restart that was granted happens");
+  }
   restart_count = verdict.restart_count;
   told = verdict;
 }
@@ -211,6 +223,10 @@ void World::on_end(const JobEnd& end, Claims& claims) {
   if (end.outcome == Outcome::kStopped) {
     claims.must(signalled && end.exit_code == 143, "only a signal stops the job");
   }
+  const bool unanswered =
+      attempt >= 0 && restart_asked == attempt && (!told || told->attempt != attempt);
+  claims.must(!unanswered || signalled || complete == members,
+              "a restart that was granted happens, unless all had finished");
   if (end.outcome == Outcome::kFailed) claims.must(end.exit_code != 0, "failure is not 0");
 }
 
@@ -316,7 +332,7 @@ std::string World::key() const {
     }
   }
   for (int count : {left.failures, left.crashes, left.silences, left.reconnections, left.leaves,
-                    left.signals}) {
+                    left.signals, left.restarts}) {
     put(key, count);
   }
   CoordinatorFingerprint::add(coordinator, now, key);

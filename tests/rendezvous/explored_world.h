@@ -37,6 +37,7 @@ struct Mishaps {
   int reconnections = 0;
   int leaves = 0;
   int signals = 0;
+  int restarts = 0;  // that somebody asks for
 };
 
 struct Setup {
@@ -48,7 +49,7 @@ struct Setup {
   std::chrono::milliseconds grow_every{0};
 };
 
-enum class Up { kJoin, kNotice, kSettled, kLost, kLeft, kSignal, kGoodbye };
+enum class Up { kJoin, kNotice, kSettled, kLost, kLeft, kSignal, kRestart, kGoodbye };
 
 struct UpMessage {
   Up kind = Up::kJoin;
@@ -137,6 +138,7 @@ struct World {
   std::optional<AttemptVerdict> told;
   std::optional<JobEnd> ended;
   bool signalled = false;
+  int restart_asked = -1;  // the last attempt that was to be ended for another
   bool closed = false;
   Claims pending;  // found while delivering
 };
@@ -156,9 +158,10 @@ enum class Step {
   kReconnect,
   kLeave,
   kSignal,
+  kRestart,
 };
 
-inline constexpr Step kLastStep = Step::kSignal;
+inline constexpr Step kLastStep = Step::kRestart;
 inline constexpr Step kLastFair = Step::kTime;
 
 // Whether agent `i` can take the step.

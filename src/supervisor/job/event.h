@@ -124,6 +124,14 @@ struct StopOrdered {
   std::string why;  // "rank 5 on node-b failed", "node-c was lost"
 };
 
+// Somebody asked for another attempt instead of the one that runs. Recorded where the coordinator
+// is; the others are told by a StopOrdered.
+struct RestartRequested {
+  int attempt = 0;   // that ends for it
+  std::string who;   // "HTTP from 127.0.0.1"
+  std::string host;  // whose muster was asked, in jobs of several nodes
+};
+
 // Why an attempt failed: what the report shows. `kind` is a stable name (exit_code,
 // python_exception, killed, segfault, exec_not_found, node_lost, ...).
 struct FailureFound {
@@ -172,8 +180,9 @@ struct LeftoverFound {
   std::string command;
   std::string state;  // "D", "Z", ...
   std::string wait_channel;
-  bool ended = true;  // false: it is still there
-  std::string fate;   // "ended by SIGKILL", or why it could not be ended
+  bool ended = true;   // false: it is still there
+  std::string fate;    // "ended by SIGKILL", or why it could not be ended
+  std::string host{};  // where, in the record of the coordinator of several nodes
 };
 
 // A node has come. Recorded where the coordinator is.
@@ -183,8 +192,8 @@ struct NodeJoined {
   std::string address;
   int pid = 0;  // its muster's
   int workers = 0;
-  bool spare = false;  // beyond the most that the job takes
-  std::string log_dir;  // the run's folder there, "" without logs
+  bool spare = false;     // beyond the most that the job takes
+  std::string log_dir{};  // the run's folder there, "" without logs
 };
 
 // A node has gone. `how` is closed (its connection, so its process), silent (no heartbeat), left
@@ -224,9 +233,10 @@ struct JobEnded {
 using EventBody =
     std::variant<event::JobStarted, event::AttemptStarted, event::WorkerSpawned, event::SpawnFailed,
                  event::FirstOutput, event::WorkerExited, event::SignalSent, event::SignalReceived,
-                 event::StopOrdered, event::FailureFound, event::VictimsFound,
-                 event::RestartScheduled, event::LeftoverFound, event::NodeJoined, event::NodeLost,
-                 event::NodesAwaited, event::Trouble, event::JobEnded>;
+                 event::StopOrdered, event::RestartRequested, event::FailureFound,
+                 event::VictimsFound, event::RestartScheduled, event::LeftoverFound,
+                 event::NodeJoined, event::NodeLost, event::NodesAwaited, event::Trouble,
+                 event::JobEnded>;
 
 struct Event {
   int64_t seq = 0;  // from 0, no gaps

@@ -156,6 +156,13 @@ void describe(A&& a, event::StopOrdered& e) {
 }
 
 template <typename A>
+void describe(A&& a, event::RestartRequested& e) {
+  a("attempt", e.attempt);
+  a("who", e.who);
+  a("host", e.host);
+}
+
+template <typename A>
 void describe(A&& a, event::FailureFound& e) {
   a("attempt", e.attempt);
   a("rank", e.rank);
@@ -205,6 +212,7 @@ void describe(A&& a, event::LeftoverFound& e) {
   a("wait_channel", e.wait_channel);
   a("ended", e.ended);
   a("fate", e.fate);
+  a("host", e.host);
 }
 
 template <typename A>

@@ -97,6 +97,15 @@ struct LiveLine {
     return clean_line(e.why) + "; stopping " + rank_ranges(running);
   }
 
+  Line operator()(const event::RestartRequested& e) const {
+    // With several nodes the coordinator's order says it.
+    const AttemptState* attempt = state.current();
+    if (state.job.max_nodes > 1 || !attempt) return std::nullopt;
+    const int running = count_running(*attempt);
+    return "restarting: asked for by " + clean_line(e.who) + "; stopping " +
+           std::to_string(running) + (running == 1 ? " worker" : " workers");
+  }
+
   Line operator()(const event::NodesAwaited& e) const { return clean_line(e.text); }
 
   Line operator()(const event::NodeLost& e) const { return clean_line(e.message); }
@@ -149,12 +158,14 @@ struct LiveLine {
     if (!attempt) return std::nullopt;  // a spare: it does not concern it
     std::string line = "restarting (attempt " + std::to_string(e.used + 1) + " of " +
                        std::to_string(e.max + 1) + ")";
-    if (!e.charged) {
-      line = "starting again with the nodes that are here (" + std::to_string(e.used) + " of " +
-             std::to_string(e.max) + " restarts used)";
-    }
     // A node that was away hears of attempts that it had no part in.
-    const bool ours = attempt && attempt->attempt + 1 == e.next_attempt;
+    const bool ours = attempt->attempt + 1 == e.next_attempt;
+    if (!e.charged) {
+      const bool asked = ours && !attempt->restart_asked_by.empty() && !attempt->root_cause;
+      line = std::string("starting again ") +
+             (asked ? "as asked" : "with the nodes that are here") + " (" + std::to_string(e.used) +
+             " of " + std::to_string(e.max) + " restarts used)";
+    }
     if (ours && attempt->root_cause) {
       const event::FailureFound& root = *attempt->root_cause;
       line += " after ";

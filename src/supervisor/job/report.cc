@@ -273,12 +273,14 @@ std::string leftovers_line(const JobState& state) {
   for (const event::LeftoverFound& leftover : state.leftovers) {
     std::string name = clean_line(leftover.command);
     if (leftover.pid != 0) name = "pid " + std::to_string(leftover.pid) + " " + name;
+    name = cut_line(name, 40);
+    if (!leftover.host.empty()) name += " on " + cut_line(clean_line(leftover.host), 40);
     if (leftover.ended) {
-      if (++count_ended <= kMaxListed) ended += (ended.empty() ? "" : ", ") + cut_line(name, 40);
+      if (++count_ended <= kMaxListed) ended += (ended.empty() ? "" : ", ") + name;
       continue;
     }
     if (++count_left > kMaxListed) continue;
-    left += (left.empty() ? "" : "; ") + cut_line(name, 40) + " in state " + leftover.state;
+    left += (left.empty() ? "" : "; ") + name + " in state " + leftover.state;
     if (!leftover.wait_channel.empty()) left += " (" + leftover.wait_channel + ")";
     left += ": " + clean_line(leftover.fate);
   }

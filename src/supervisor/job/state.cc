@@ -135,6 +135,16 @@ struct Reducer {
   void operator()(const event::StopOrdered& e) {
     if (state.phase != Phase::kEnded) state.phase = Phase::kStopping;
     if (e.reason == StopReason::kSignal && !state.stop_order) state.stop_order = e;
+    AttemptState* attempt = find_attempt(state, e.attempt);
+    if (e.reason == StopReason::kRestart && attempt && attempt->restart_asked_by.empty()) {
+      attempt->restart_asked_by = e.why;
+    }
+  }
+
+  void operator()(const event::RestartRequested& e) {
+    if (AttemptState* attempt = find_attempt(state, e.attempt)) {
+      attempt->restart_asked_by = e.host.empty() ? e.who : e.who + " on " + e.host;
+    }
   }
 
   void operator()(const event::FailureFound& e) {

@@ -43,6 +43,7 @@ struct AttemptState {
   std::optional<event::FailureFound> root_cause;
   std::vector<event::FailureFound> other_causes;  // independent ones, first first
   std::vector<event::VictimGroup> victims;        // told by the coordinator of several nodes
+  std::string restart_asked_by;                   // who wanted another instead, "" if nobody
   int begun = 0;                                  // ranks that were started, or could not be
 
   // Null if the rank is not shown here.

@@ -107,6 +107,7 @@ Json leftover_json(const event::LeftoverFound& leftover) {
   json["wait_channel"] = leftover.wait_channel;
   json["ended"] = leftover.ended;
   json["fate"] = leftover.fate;
+  if (!leftover.host.empty()) json["host"] = leftover.host;
   return json;
 }
 

@@ -111,7 +111,7 @@ void Coordinator::Impl::admit(const NodeFacts& facts, const std::string& seen_ad
   const std::string& address = facts.address.empty() ? seen_address : facts.address;
   if (terms().max_nodes > 1 || !is_host(node)) {
     record(event::NodeJoined{facts.id, facts.host, address, facts.pid, facts.workers, spare,
-                            facts.log_dir});
+                             facts.log_dir});
   }
   if (!loopback_said && !seen_address.empty() && !is_loopback_host(seen_address) &&
       is_loopback_host(settings.endpoint_host)) {
@@ -213,6 +213,27 @@ void Coordinator::Impl::stop_requested(const Node& node, const event::SignalRece
   stop_members(StopReason::kSignal, signal.signal, kill, why);
 }
 
+std::string Coordinator::Impl::restart_requested(const Node& node, const std::string& who) {
+  switch (phase) {
+    case Phase::kForming:
+      return "no worker is running: the job waits for its nodes";
+    case Phase::kStopping:
+      return "the workers are being stopped already";
+    case Phase::kEnding:
+    case Phase::kClosed:
+      return "the job is ending";
+    case Phase::kRunning:
+      break;
+  }
+  if (sent_home) return "nodes that had finished have gone home";
+  const bool several = terms().max_nodes > 1;
+  record(event::RestartRequested{number, who, several ? node.facts.host : ""});
+  stop_members(
+      StopReason::kRestart, SIGTERM, false,
+      "restarting: asked for by " + who + (several ? " on " + node.facts.host : std::string()));
+  return "";
+}
+
 std::optional<Coordinator::Time> Coordinator::Impl::wake_at() const {
   std::optional<Time> at;
   auto also = [&at](Time time) { at = at ? std::min(*at, time) : time; };
@@ -266,6 +287,15 @@ void Coordinator::stop_requested(const std::string& id, const event::SignalRecei
                                  bool kill, Time now) {
   if (const Node* node = impl_->roster.find(id)) impl_->stop_requested(*node, signal, kill);
   impl_->advance(now);
+}
+
+std::string Coordinator::restart_requested(const std::string& id, const std::string& who,
+                                           Time now) {
+  const Node* node = impl_->roster.find(id);
+  if (node == nullptr) return "this node has no part in the job";
+  std::string refusal = impl_->restart_requested(*node, who);
+  impl_->advance(now);
+  return refusal;
 }
 
 void Coordinator::goodbye(const std::string& id, Time now) {

@@ -88,7 +88,7 @@ inline constexpr std::chrono::milliseconds kAwaitedEvery{5'000};
 // knows no socket, no loop, no clock. Whoever runs it (CoordinatorHost) carries out the actions in
 // their order and forwards what the agents say.
 //
-//   forming --enough nodes--> running --failure, membership, signal--> stopping
+//   forming --enough nodes--> running --failure, membership, request, signal--> stopping
 //   stopping, running --all settled--> (decides) --> forming | ending --all goodbyes--> closed
 //
 // What is not obvious (what counts as a cause is in attempt_record.h, who gets which rank in
@@ -122,6 +122,9 @@ class Coordinator {
   void settled(const std::string& id, const NodeOutcome& outcome, Time now);
   void stop_requested(const std::string& id, const event::SignalReceived& signal, bool kill,
                       Time now);
+  // Somebody wants another attempt instead of the one that runs; it is charged to nobody. The text
+  // says why there will be none, "" if the stop has begun.
+  std::string restart_requested(const std::string& id, const std::string& who, Time now);
   void goodbye(const std::string& id, Time now);
   void time(Time now);
 

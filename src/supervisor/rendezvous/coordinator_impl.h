@@ -29,6 +29,7 @@ struct Coordinator::Impl {
   void settled(Node& node, const NodeOutcome& outcome);
   void cleared(Node& node, const NodeOutcome& outcome);
   void stop_requested(const Node& node, const event::SignalReceived& signal, bool kill);
+  std::string restart_requested(const Node& node, const std::string& who);
   std::optional<Time> wake_at() const;
 
   // coordinator_phases.cc: what follows from them.

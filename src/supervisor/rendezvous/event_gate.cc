@@ -29,6 +29,9 @@ bool EventGate::may_pass(EventBody& body) const {
           if (!event.message.starts_with(host_ + ": "))
             event.message = host_ + ": " + event.message;
           return true;
+        } else if constexpr (std::is_same_v<T, event::LeftoverFound>) {
+          event.host = host_;
+          return true;
         } else if constexpr (std::is_same_v<T, event::WorkerSpawned> ||
                              std::is_same_v<T, event::SpawnFailed> ||
                              std::is_same_v<T, event::FirstOutput> ||
