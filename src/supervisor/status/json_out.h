@@ -46,6 +46,9 @@ class JsonOut {
     maybe ? value(*maybe) : null();
   }
   void null() { put("null"); }
+  // Bytes of the whole text so far, for those who have a limit.
+  size_t size() const { return to_.size(); }
+
   // JSON that is there already.
   void raw(std::string_view json) { put(json); }
 

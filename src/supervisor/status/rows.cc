@@ -23,9 +23,7 @@ constexpr int kApiVersion = 1;
 constexpr size_t kMaxTroubles = 20;
 constexpr size_t kMaxVictimGroups = 50;
 
-// 0 stands for "not yet".
 std::optional<int64_t> time_of(const JobView& view, int64_t mono_us) {
-  if (mono_us <= 0) return std::nullopt;
   return unix_us(view.state, mono_us);
 }
 
@@ -101,6 +99,33 @@ void write_leftovers(JsonOut& out, const JobState& state) {
   out.end_array();
 }
 
+void write_victims(JsonOut& out, const AttemptState& attempt) {
+  out.key("victims");
+  out.begin_array();
+  for (const event::VictimGroup& group : victim_groups(attempt)) {
+    out.begin_row();
+    out.field("ranks", group.ranks);
+    out.field("reason", group.reason);
+    out.end_object();
+  }
+  out.end_array();
+}
+
+void write_counts(JsonOut& out, const JobView& view, const AttemptState& attempt) {
+  const RankCounts counts = count_ranks(view, attempt);
+  out.key("counts");
+  out.begin_row();
+  out.field("pending", counts[RankShown::kPending]);
+  out.field("running", counts[RankShown::kRunning]);
+  out.field("exited", counts[RankShown::kExited]);
+  out.field("failed", counts[RankShown::kFailed] + counts[RankShown::kSpawnFailed]);
+  out.field("stopped", counts[RankShown::kStopped]);
+  out.field("lost", counts[RankShown::kLost]);
+  out.end_object();
+}
+
+}  // namespace
+
 // One node's victims are folded here; those of several nodes the coordinator has folded. Ranks that
 // ended alike share their text, which is made once.
 std::vector<event::VictimGroup> victim_groups(const AttemptState& attempt) {
@@ -124,21 +149,6 @@ std::vector<event::VictimGroup> victim_groups(const AttemptState& attempt) {
   }
   return groups;
 }
-
-void write_counts(JsonOut& out, const JobView& view, const AttemptState& attempt) {
-  const RankCounts counts = count_ranks(view, attempt);
-  out.key("counts");
-  out.begin_row();
-  out.field("pending", counts[RankShown::kPending]);
-  out.field("running", counts[RankShown::kRunning]);
-  out.field("exited", counts[RankShown::kExited]);
-  out.field("failed", counts[RankShown::kFailed] + counts[RankShown::kSpawnFailed]);
-  out.field("stopped", counts[RankShown::kStopped]);
-  out.field("lost", counts[RankShown::kLost]);
-  out.end_object();
-}
-
-}  // namespace
 
 std::vector<NodeRow> node_rows(const JobView& view) {
   const AttemptState* attempt = view.state.current();
@@ -269,18 +279,6 @@ void write_attempt(JsonOut& out, const JobView& view, const AttemptState& attemp
   out.end_object();
 }
 
-void write_victims(JsonOut& out, const AttemptState& attempt) {
-  out.key("victims");
-  out.begin_array();
-  for (const event::VictimGroup& group : victim_groups(attempt)) {
-    out.begin_row();
-    out.field("ranks", group.ranks);
-    out.field("reason", group.reason);
-    out.end_object();
-  }
-  out.end_array();
-}
-
 void write_rank(JsonOut& out, const JobView& view, const AttemptState& attempt,
                 const RankState& rank) {
   const bool exited = rank.phase == RankPhase::kExited;
@@ -295,8 +293,9 @@ void write_rank(JsonOut& out, const JobView& view, const AttemptState& attempt,
   out.field("state", name_of(rank_shown(view, attempt, rank)));
   out.field("exit_code", exited ? std::optional(status.exit_code) : std::nullopt);
   out.field("signal", signal_or_null(status.signal));
-  out.field("started_us", time_of(view, rank.started_us));
-  out.field("ended_us", time_of(view, rank.ended_us));
+  const bool ended = exited || rank.phase == RankPhase::kSpawnFailed;
+  out.field("started_us", rank.pid > 0 ? time_of(view, rank.started_us) : std::nullopt);
+  out.field("ended_us", ended ? time_of(view, rank.ended_us) : std::nullopt);
   out.key("stopped_for");
   rank.stopped_for == StopReason::kNone ? out.null() : out.value(name_of(rank.stopped_for));
   out.field("stop_signal", signal_or_null(rank.stop_signal));

@@ -32,8 +32,8 @@ void write_attempt(JsonOut& out, const JobView& view, const AttemptState& attemp
 void write_rank(JsonOut& out, const JobView& view, const AttemptState& attempt,
                 const RankState& rank);
 void write_failure(JsonOut& out, const JobView& view, const event::FailureFound& failure);
-// "victims": [{ranks, reason}], folded; for several nodes as the coordinator told them.
-void write_victims(JsonOut& out, const AttemptState& attempt);
+// Folded by reason; for several nodes as the coordinator told them.
+std::vector<event::VictimGroup> victim_groups(const AttemptState& attempt);
 void write_sample(JsonOut& out, const RankSample& sample);
 
 }  // namespace muster

@@ -1,0 +1,108 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/status/metrics.h"
+
+#include <doctest/doctest.h>
+
+#include <algorithm>
+#include <cstdlib>
+#include <string>
+
+#include "job/job_story.h"
+#include "logs/temp_dir.h"
+#include "skip.h"
+
+using namespace muster;
+
+namespace {
+
+struct Measured : JobStory {
+  std::vector<RankSample> samples;
+  std::optional<StoreCounters> store;
+  std::vector<StoreWaiter> waiters;
+
+  std::string text() const {
+    const JobView view{state, true, true, kStartSeconds * 1'000'000 + now_us};
+    std::string to;
+    write_metrics(to, {view, samples, waiters, store, Clock::now()});
+    return to;
+  }
+  bool has(const std::string& line) const {
+    return ("\n" + text()).find("\n" + line + "\n") != std::string::npos;
+  }
+  void sample_ranks(int count) {
+    for (int rank = 0; rank < count; ++rank) {
+      RankSample& one = samples.emplace_back();
+      one.rank = rank;
+      one.cpu = rank;
+      one.rss_bytes = 1000;
+      one.last_output_us = 1'500'000;
+      one.gpu = 0.5;
+      one.gpu_memory_bytes = 5;
+      one.step = rank;
+    }
+  }
+};
+
+size_t lines_of(const std::string& text) {
+  return static_cast<size_t>(std::count(text.begin(), text.end(), '\n'));
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Measured, "the job's phase is one of all phases") {
+  start(2, 3).start_attempt(2);
+  CHECK(has("muster_job_phase{phase=\"running\"} 1"));
+  CHECK(has("muster_job_phase{phase=\"waiting\"} 0"));
+  CHECK(has("muster_ranks{state=\"running\"} 2"));
+  CHECK(has("muster_job_restarts_max 3"));
+  exits(0, 0).exits(1, 0).ends(Outcome::kSucceeded, 0);
+  CHECK(has("muster_job_outcome{outcome=\"succeeded\"} 1"));
+  CHECK(has("muster_job_phase{phase=\"ended\"} 1"));
+}
+
+TEST_CASE_FIXTURE(Measured, "labels are escaped") {
+  start(1);
+  state.job.program = "a\"b\\c\nd";
+  CHECK(text().find("program=\"a\\\"b\\\\cd\"") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(Measured, "what is not measured makes no series") {
+  start(1).start_attempt(1);
+  samples.emplace_back().rank = 0;
+  CHECK(text().find("muster_rank_") == std::string::npos);
+  CHECK(text().find("muster_store_") == std::string::npos);
+  samples[0].step = 0;
+  CHECK(has("muster_rank_step{rank=\"0\"} 0"));
+}
+
+TEST_CASE_FIXTURE(Measured, "a large job has no series for each rank") {
+  start(600).start_attempt(600);
+  sample_ranks(static_cast<int>(kMaxMetricRanks));
+  CHECK(has("muster_rank_step{rank=\"511\"} 511"));
+  CHECK(lines_of(text()) > 3'000);
+  samples.clear();
+  sample_ranks(600);
+  CHECK(has("muster_ranks_step{of=\"most\"} 599"));
+  CHECK(has("muster_ranks_cpu_cores{of=\"mean\"} 299.5"));
+  CHECK(lines_of(text()) < 120);
+}
+
+TEST_CASE_FIXTURE(Measured, "Prometheus' own tool has nothing to find fault with") {
+  if (std::system("promtool --version > /dev/null 2>&1") != 0) return say_skipped("no promtool");
+  start(4, 1).start_attempt(4).after_ms(1000);
+  state.job.program = "we\"ird\\ \xC3\xA4 name";
+  store.emplace();
+  int ranks = 4;
+  SUBCASE("rank by rank") {}
+  SUBCASE("summed") {
+    ranks = 600;
+  }
+  sample_ranks(ranks);
+  TempDir dir;
+  const std::string path = dir.path + "/metrics.txt";
+  write_file(path, text());
+  const std::string command = "promtool check metrics < " + path + " > " + path + ".out 2>&1";
+  const int status = std::system(command.c_str());
+  CHECK(read_file(path + ".out") == "");
+  CHECK(status == 0);
+}

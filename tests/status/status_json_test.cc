@@ -1,0 +1,315 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/status/status_json.h"
+
+#include <doctest/doctest.h>
+#include <signal.h>
+
+#include <nlohmann/json.hpp>
+
+#include "job/job_story.h"
+
+using namespace muster;
+using Json = nlohmann::json;
+
+namespace {
+
+constexpr int64_t kStartUs = JobStory::kStartSeconds * 1'000'000;
+
+struct Status : JobStory {
+  std::vector<RankSample> samples;
+  std::vector<StoreWaiter> waiters;
+  std::optional<StoreCounters> store;
+  Clock::time_point now{std::chrono::hours(24)};
+  bool live = true;
+
+  std::string text(const std::optional<RankList>& asked = std::nullopt) const {
+    const JobView view{state, live, true, kStartUs + now_us};
+    std::string to;
+    write_status(to, {view, samples, waiters, store, now}, asked);
+    return to;
+  }
+  Json json(const std::optional<RankList>& asked = std::nullopt) const {
+    return Json::parse(text(asked));
+  }
+  RankSample& sample(int rank) {
+    samples.emplace_back().rank = rank;
+    return samples.back();
+  }
+  void wait(uint32_t pid, std::string key, int seconds) {
+    if (!store) store.emplace();
+    waiters.push_back({"127.0.0.1:4000", pid, now - std::chrono::seconds(seconds), false, {key}});
+  }
+
+  // `nodes` with eight workers each, which all run.
+  Status& large(int nodes) {
+    start(8);
+    event::AttemptStarted started;
+    started.attempt = ++attempt;
+    started.node_count = nodes;
+    started.world_size = 8 * nodes;
+    for (int node = 0; node < nodes; ++node) {
+      const std::string id = "id-" + std::to_string(node);
+      const std::string host = "node-" + std::to_string(node) + ".cluster.example";
+      say(event::NodeJoined{id, host, "10.0.0.1", 70, 8, false});
+      started.nodes.push_back({node, host, 8 * node, 8, id});
+    }
+    say(started);
+    for (int rank = 0; rank < 8 * nodes; ++rank)
+      say(event::WorkerSpawned{attempt, rank, rank % 8, pid(rank)});
+    return *this;
+  }
+  void sample_all(int count) {
+    for (int rank = 0; rank < count; ++rank) {
+      RankSample& one = sample(rank);
+      one.cpu = 1.23;
+      one.rss_bytes = 12'345'678'901;
+      one.last_output_us = kStartUs + now_us - rank;
+      one.gpu = 0.98;
+      one.gpu_memory_bytes = 70'000'000'000;
+      one.step = 123'456 + rank % 3;
+      one.steps = 1'000'000;
+      one.steps_per_s = 12.25;
+      one.loss = 0.123456789;
+    }
+  }
+};
+
+std::string repeated(const std::string& text, int times) {
+  std::string all;
+  for (int i = 0; i < times; ++i)
+    all += text;
+  return all;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(Status, "before anything has started there is an answer") {
+  start(2);
+  const Json status = json();
+  CHECK(status["phase"] == "starting");
+  CHECK(status["failure"].is_null());
+  CHECK(status["ranks"].empty());
+  CHECK(status["attention"].empty());
+  CHECK(status["store"].is_null());
+}
+
+TEST_CASE_FIXTURE(Status, "each rank of a small job stands on a line with what is measured") {
+  start(64).start_attempt(64).after_ms(10'000);
+  RankSample& one = sample(3);
+  one.cpu = 0.987;
+  one.rss_bytes = 1 << 20;
+  one.last_output_us = kStartUs + now_us - 2'000'000;
+  one.step = 5;
+  const std::string whole = text();
+  const Json status = json();
+  REQUIRE(status["ranks"].size() == 64);
+  const Json& rank = status["ranks"][3];
+  CHECK(rank["pid"] == 1003);
+  CHECK(rank["since_s"] == 10.0);
+  CHECK(rank["last_output_s"] == 2.0);
+  CHECK(rank["cpu"] == 0.99);
+  CHECK(rank["step"] == 5);
+  CHECK_FALSE(rank.contains("gpu"));
+  CHECK(status["groups"].empty());
+  CHECK(status["counts"] == Json({{"running", 64}}));
+  CHECK(whole.find("\n    {\"rank\": 3, ") != std::string::npos);
+  CHECK(whole.ends_with("}\n"));
+}
+
+TEST_CASE_FIXTURE(Status, "a failure is told with its evidence, its victims and what to do") {
+  start(3).start_attempt(3).after_ms(1000).exits(1, SIGKILL);
+  stops(0, SIGTERM).stops(2, SIGTERM).exits(0, SIGTERM).exits(2, SIGTERM);
+  event::FailureFound found = failure(1, "killed by SIGKILL (signal 9)");
+  found.kind = "killed";
+  found.signal = SIGKILL;
+  found.exit_code = 137;
+  found.excerpt = {"step 1", "step 2"};
+  found.excerpt_source = "stdout";
+  say(found).ends(Outcome::kFailed, 137);
+  const Json cause = json()["failure"];
+  CHECK(cause["message"] == "killed by SIGKILL (signal 9)");
+  CHECK(cause["signal"] == "SIGKILL");
+  CHECK(cause["rank"] == 1);
+  CHECK(cause["hint"].get<std::string>().find("out of memory") != std::string::npos);
+  CHECK(cause["excerpt"] == Json({"step 1", "step 2"}));
+  CHECK(cause["victims"][0]["ranks"] == "0,2");
+  CHECK(json()["outcome"] == "failed");
+}
+
+TEST_CASE_FIXTURE(Status, "while another attempt runs the last failure is still told") {
+  start(1, 3).start_attempt(1).exits(0, 3 << 8).say(failure(0, "first"));
+  say(event::RestartScheduled{1, 1, 3, true}).start_attempt(1).exits(0, 3 << 8);
+  say(failure(0, "second")).say(event::RestartScheduled{2, 2, 3, true}).start_attempt(1);
+  Json status = json();
+  CHECK(status["phase"] == "running");
+  CHECK(status["failure"]["message"] == "second");
+  CHECK(status["failure"]["earlier_failures"][0]["message"] == "first");
+  CHECK(status["restarts"] == Json({{"used", 2}, {"max", 3}}));
+  exits(0, 0).ends(Outcome::kSucceeded, 0);
+  CHECK(json()["failure"].is_null());
+}
+
+TEST_CASE_FIXTURE(Status, "a long excerpt keeps its end") {
+  start(1).start_attempt(1).exits(0, 3 << 8);
+  event::FailureFound found = failure(0);
+  for (int i = 0; i < 60; ++i)
+    found.excerpt.push_back("line " + std::to_string(i) + repeated("x", 300));
+  say(found);
+  const Json cause = json()["failure"];
+  const Json& excerpt = cause["excerpt"];
+  CHECK(excerpt.size() > 10);
+  CHECK(excerpt.size() + cause["excerpt_left_out"].get<size_t>() == 60);
+  CHECK(excerpt.back().get<std::string>().starts_with("line 59x"));
+}
+
+TEST_CASE_FIXTURE(Status, "a hang in the store names who waits and who does not") {
+  start(4).start_attempt(4).after_ms(60'000);
+  for (int rank = 0; rank < 3; ++rank)
+    wait(static_cast<uint32_t>(pid(rank)), "/default_pg/0/3", 45);
+  const Json status = json();
+  CHECK(status["store"]["waiting_ranks"] == "0-2");
+  CHECK(status["store"]["other_ranks"] == "3");
+  CHECK(status["store"]["waits"][0]["ranks"] == "0-2");
+  CHECK(status["store"]["waits"][0]["longest_s"] == 45.0);
+  REQUIRE(status["attention"].size() == 1);
+  CHECK(status["attention"][0] ==
+        "ranks 0-2 wait in the store, for up to 45.0 s, for \"/default_pg/0/3\"; rank 3 does not "
+        "wait");
+}
+
+TEST_CASE_FIXTURE(Status, "a short wait in the store needs nobody's attention") {
+  start(2).start_attempt(2);
+  wait(static_cast<uint32_t>(pid(0)), "/a", 2);
+  CHECK(json()["attention"].empty());
+  CHECK(json()["store"]["waiters"] == 1);
+}
+
+TEST_CASE_FIXTURE(Status, "a rank that fell silent while others write is pointed out") {
+  start(3).start_attempt(3).after_ms(600'000);
+  for (int rank = 0; rank < 3; ++rank)
+    sample(rank).last_output_us = kStartUs + now_us - (rank == 1 ? 300'000'000 : 1'000'000);
+  CHECK(json()["attention"] ==
+        Json({"rank 1 has written nothing for 00:05:00 while others write"}));
+  samples[0].last_output_us = samples[2].last_output_us = kStartUs + now_us - 290'000'000;
+  CHECK(json()["attention"].empty());
+}
+
+TEST_CASE_FIXTURE(Status, "progress is that of the slowest rank") {
+  start(3).start_attempt(3);
+  for (int rank = 0; rank < 3; ++rank) {
+    sample(rank).step = rank == 1 ? 90 : 100;
+    samples.back().steps = 200;
+    samples.back().steps_per_s = 2;
+  }
+  const Json progress = json()["progress"];
+  CHECK(progress["step"] == 90);
+  CHECK(progress["steps"] == 200);
+  CHECK(progress["last_rank"] == 1);
+  CHECK(progress["first_step"] == 100);
+  CHECK(progress["left_s"] == 55.0);
+}
+
+TEST_CASE_FIXTURE(Status, "a larger job is folded, and who stands out is listed") {
+  large(10).after_ms(500'000);
+  sample_all(80);
+  samples[33].last_output_us = kStartUs + 1'000;
+  samples[44].step = 7;
+  say(event::WorkerExited{0, 17, 1, pid(17), 3 << 8, 0});
+  const Json status = json();
+  CHECK(status["counts"] == Json({{"running", 79}, {"failed", 1}}));
+  REQUIRE(status["groups"].size() == 11);
+  CHECK(status["groups"][2]["ranks"] == "16,18-23");
+  CHECK(status["groups"][3] == Json({{"ranks", "17"},
+                                     {"count", 1},
+                                     {"node", 2},
+                                     {"host", "node-2.cluster.example"},
+                                     {"state", "failed"}}));
+  CHECK(status["groups"][6]["step_min"] == 7);
+  const Json& ranks = status["ranks"];
+  REQUIRE(ranks.size() > 2);
+  CHECK(ranks[0]["rank"] == 17);
+  CHECK(ranks[0]["notable"] == "failed");
+  CHECK(ranks[1]["rank"] == 33);
+  CHECK(ranks[1]["notable"] == "silent longest");
+  const bool behind = std::any_of(ranks.begin(), ranks.end(), [](const Json& rank) {
+    return rank["rank"] == 44 && rank["notable"] == "furthest behind";
+  });
+  CHECK(behind);
+}
+
+TEST_CASE_FIXTURE(Status, "of more nodes than can be told apart the ranks are folded by state") {
+  large(100);
+  const Json status = json();
+  REQUIRE(status["groups"].size() == 1);
+  CHECK(status["groups"][0]["ranks"] == "0-799");
+  CHECK_FALSE(status["groups"][0].contains("node"));
+  CHECK(status["node_count"] == 100);
+  CHECK(status["nodes"].size() == 16);
+}
+
+TEST_CASE_FIXTURE(Status, "ranks that are asked for are told one by one") {
+  large(100);
+  const Json status = json(RankList{{0, 7}, {12, 12}});
+  REQUIRE(status["ranks"].size() == 9);
+  CHECK(status["ranks"][8]["rank"] == 12);
+  CHECK(status["groups"].empty());
+}
+
+TEST_CASE_FIXTURE(Status, "ranks that are not there cannot be asked for") {
+  CHECK(check_asked_ranks(state, {{0, 0}}) == "no rank has been started yet");
+  large(300);
+  CHECK(check_asked_ranks(state, {{0, 7}, {2399, 2399}}).empty());
+  CHECK(check_asked_ranks(state, {{0, 2400}}) == "ranks here are 0-2399");
+  CHECK(check_asked_ranks(state, {{0, 1'024}}) == "at most 1024 ranks are told at once");
+  CHECK(check_asked_ranks(state, {{0, 1'022}, {5, 5}}).empty());
+}
+
+TEST_CASE_FIXTURE(Status, "it stays small for a thousand ranks and for four thousand") {
+  int nodes = 0;
+  SUBCASE("64 in full") {
+    nodes = 8;
+  }
+  SUBCASE("1,000") {
+    nodes = 125;
+  }
+  SUBCASE("4,096") {
+    nodes = 512;
+  }
+  large(nodes).after_ms(500'000);
+  sample_all(8 * nodes);
+  CHECK(text().size() < kMaxStatusBytes);
+}
+
+// Everything at once, with texts that double when they are quoted.
+TEST_CASE_FIXTURE(Status, "it stays small whatever the job holds") {
+  const std::string quotes = repeated("\"\\", 3'000);
+  large(512).after_ms(500'000);
+  sample_all(4'096);
+  state.job.program = state.job.log_dir = state.job.run_id = quotes;
+  for (event::NodeSpan& span : state.attempts[0].nodes)
+    span.host = quotes;
+  for (int i = 0; i < 512; ++i) {
+    state.nodes[static_cast<size_t>(i)].joined.host = quotes;
+    say(event::NodeLost{"id-" + std::to_string(i), quotes, i, "silent", quotes});
+  }
+  for (int rank = 0; rank < 4'096; rank += 2)
+    say(event::WorkerExited{0, rank, rank % 8, pid(rank), 1 << 8, 0});
+  for (int i = 0; i < 200; ++i) {
+    event::FailureFound found = failure(2 * i, quotes);
+    found.note = found.stderr_log = found.stdout_log = found.host = found.excerpt_source = quotes;
+    found.excerpt.assign(60, quotes);
+    say(found);
+  }
+  std::vector<event::VictimGroup> groups(500, {repeated("1,3,", 2'000), quotes});
+  say(event::VictimsFound{0, groups});
+  for (int i = 0; i < 5'000; ++i)
+    wait(static_cast<uint32_t>(i),
+         quotes + static_cast<char>('a' + i % 26) + static_cast<char>('a' + i / 26 % 26), i);
+  for (int i = 0; i < 50; ++i)
+    say(event::Trouble{"logs", quotes});
+  say(event::NodesAwaited{1, 2, 4, std::vector<std::string>(500, quotes), 1, quotes});
+  say(event::SignalReceived{15, 5, 5, quotes, false, quotes});
+  const std::string whole = text();
+  CHECK(whole.size() < kMaxStatusBytes);
+  CHECK(Json::parse(whole)["failure"]["other_failures_count"] == 199);
+}
