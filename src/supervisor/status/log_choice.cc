@@ -36,6 +36,11 @@ std::optional<std::vector<Stream>> parse_streams(std::string_view text) {
   return streams;
 }
 
+std::string path_in(const std::string& run_dir, const ChosenLog& log) {
+  return run_dir + "/attempt_" + std::to_string(log.attempt) + "/" +
+         std::to_string(log.local_rank) + "/" + std::string(stream_name(log.stream)) + ".log";
+}
+
 ChosenLog log_of(const JobSource& source, const AttemptState& attempt, const RankState& rank,
                  Stream stream) {
   ChosenLog log;
@@ -45,11 +50,9 @@ ChosenLog log_of(const JobSource& source, const AttemptState& attempt, const Ran
   log.node = rank.node;
   log.stream = stream;
   log.host = attempt.host_of(rank.rank);
+  log.here = rank.node == attempt.node;
   const std::string run_dir = source.run_dir();
-  if (rank.node == attempt.node && !run_dir.empty()) {
-    log.path = run_dir + "/attempt_" + std::to_string(attempt.attempt) + "/" +
-               std::to_string(rank.local_rank) + "/" + std::string(stream_name(stream)) + ".log";
-  }
+  if (log.here && !run_dir.empty()) log.path = path_in(run_dir, log);
   return log;
 }
 
@@ -57,12 +60,6 @@ const AttemptState* find_attempt(const JobState& state, int number) {
   const auto found = std::find_if(state.attempts.begin(), state.attempts.end(),
                                   [&](const AttemptState& a) { return a.attempt == number; });
   return found == state.attempts.end() ? nullptr : &*found;
-}
-
-bool in_ranges(const std::vector<std::pair<int, int>>& ranges, int rank) {
-  return std::any_of(ranges.begin(), ranges.end(), [rank](const std::pair<int, int>& range) {
-    return rank >= range.first && rank <= range.second;
-  });
 }
 
 }  // namespace
@@ -77,8 +74,8 @@ std::optional<Stream> stream_named(std::string_view name) {
   return std::nullopt;
 }
 
-std::optional<std::vector<std::pair<int, int>>> parse_rank_list(std::string_view text) {
-  std::vector<std::pair<int, int>> ranges;
+std::optional<RankList> parse_rank_list(std::string_view text) {
+  RankList ranges;
   while (ranges.size() < kMaxRanges) {
     const std::string_view part = text.substr(0, text.find(','));
     const size_t dash = part.find('-');
@@ -93,11 +90,29 @@ std::optional<std::vector<std::pair<int, int>>> parse_rank_list(std::string_view
   return std::nullopt;
 }
 
+bool in_rank_list(const RankList& ranges, int rank) {
+  return std::any_of(ranges.begin(), ranges.end(), [rank](const std::pair<int, int>& range) {
+    return rank >= range.first && rank <= range.second;
+  });
+}
+
 std::optional<ChosenLog> find_log(const JobSource& source, int attempt, int rank, Stream stream) {
   const AttemptState* in = find_attempt(source.state(), attempt);
   const RankState* known = in == nullptr ? nullptr : in->find(rank);
   if (known == nullptr) return std::nullopt;
   return log_of(source, *in, *known, stream);
+}
+
+std::string log_place(const JobState& state, const ChosenLog& log) {
+  std::string folder;
+  if (const AttemptState* attempt = find_attempt(state, log.attempt)) {
+    for (const event::NodeSpan& span : attempt->nodes) {
+      const auto known = state.node_at.find(span.id);
+      if (span.node != log.node || known == state.node_at.end()) continue;
+      folder = state.nodes[known->second].joined.log_dir;
+    }
+  }
+  return log.host + ":" + path_in(folder.empty() ? "RUN_DIR" : folder, log);
 }
 
 Result<std::vector<const AttemptState*>> choose_attempts(const JobState& state,
@@ -128,7 +143,7 @@ Result<std::vector<ChosenLog>> choose_logs(const JobSource& source,
   Result<std::vector<const AttemptState*>> chosen =
       choose_attempts(source.state(), request, attempts);
   if (!chosen) return chosen.error();
-  std::optional<std::vector<std::pair<int, int>>> ranges;
+  std::optional<RankList> ranges;
   if (const auto text = request.parameter("ranks").value_or(""); !text.empty()) {
     ranges = parse_rank_list(text);
     if (!ranges) return Error{400, "ranks= is a list like 0-7,9"};
@@ -139,7 +154,7 @@ Result<std::vector<ChosenLog>> choose_logs(const JobSource& source,
   std::vector<ChosenLog> logs;
   for (const AttemptState* attempt : *chosen) {
     for (const RankState& rank : attempt->ranks) {
-      if (ranges && !in_ranges(*ranges, rank.rank)) continue;
+      if (ranges && !in_rank_list(*ranges, rank.rank)) continue;
       for (Stream stream : *streams)
         logs.push_back(log_of(source, *attempt, rank, stream));
     }

@@ -22,17 +22,23 @@ struct ChosenLog {
   int node = 0;  // GROUP_RANK in that attempt
   Stream stream = Stream::kStdout;
   std::string host;
-  std::string path;  // of its file; "" if that is on another node
+  bool here = false;  // on this machine
+  std::string path;   // of its file; "" if it is not here, or if no logs are kept
 };
 
 std::string_view stream_name(Stream stream);  // "stdout"
 std::optional<Stream> stream_named(std::string_view name);
 
 // Inclusive ranges of ranks from "0-7,9", in the order given; nothing if it is not such a list.
-std::optional<std::vector<std::pair<int, int>>> parse_rank_list(std::string_view text);
+using RankList = std::vector<std::pair<int, int>>;
+std::optional<RankList> parse_rank_list(std::string_view text);
+bool in_rank_list(const RankList& ranges, int rank);
 
 // Where `stream` of `rank` is. Nothing if that attempt or rank is not known here.
 std::optional<ChosenLog> find_log(const JobSource& source, int attempt, int rank, Stream stream);
+
+// "node-b:/path/of/its/log", as far as the run's record tells.
+std::string log_place(const JobState& state, const ChosenLog& log);
 
 // The attempts that `attempt=` of a request asks for. The error's code is an HTTP status.
 enum class DefaultAttempts { kCurrent, kAll };
