@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useMemo } from "preact/hooks";
 import { Help, help_open } from "./help";
-import { useKeys } from "./keyboard";
+import { register_keys } from "./keyboard";
 import { LogsView, SearchView } from "./logs";
 import { Overview } from "./overview/overview";
 import { logs_route, navigate, overview_route, route, type Navigation } from "./router";
@@ -14,19 +14,26 @@ function open_logs(): void {
   navigate(logs_route({ attempt: job?.attempt ?? 0, ranks: 0 }));
 }
 
+// Before the first rendering, so that a view may take a key for itself.
+export function register_page_keys(): void {
+  register_keys({
+    title: "Page",
+    bindings: [
+      { keys: "g o", label: "overview", run: () => navigate(overview_route) },
+      { keys: "g l", label: "logs", run: open_logs },
+      { keys: "g s", label: "search", run: () => navigate({ view: "search", params: new URLSearchParams() }) },
+      { keys: "g t", label: "light or dark", run: toggle_theme },
+      { keys: "?", label: "this help", run: () => (help_open.value = !help_open.peek()) },
+    ],
+  });
+}
+
 export function App() {
   const { view, params } = route.value;
   const setParams = useMemo(
     () => (next: URLSearchParams, how?: Navigation) => navigate({ view, params: next }, how),
     [view],
   );
-  useKeys("Page", [
-    { keys: "g o", label: "overview", run: () => navigate(overview_route) },
-    { keys: "g l", label: "logs", run: open_logs },
-    { keys: "g s", label: "search", run: () => navigate({ view: "search", params: new URLSearchParams() }) },
-    { keys: "t", label: "light or dark", run: toggle_theme },
-    { keys: "?", label: "this help", run: () => (help_open.value = !help_open.peek()) },
-  ]);
   return (
     <Shell>
       {view === "overview" && <Overview />}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { render } from "preact";
-import { App } from "./app";
+import { App, register_page_keys } from "./app";
 import { start_keyboard } from "./keyboard";
 import { start_live } from "./live";
 import { start_clock } from "./now";
@@ -14,6 +14,7 @@ import "./styles/logs.css";
 start_theme();
 start_router();
 start_keyboard();
+register_page_keys();
 start_clock();
 const root = document.getElementById("app");
 if (root) render(<App />, root);

@@ -99,7 +99,7 @@ export function Shell({ children }: { children: ComponentChildren }) {
           <Tab to={{ view: "search", params: new URLSearchParams() }}>Search</Tab>
         </nav>
         <LinkState />
-        <button type="button" class="quiet icon" onClick={toggle_theme} aria-label={is_dark.value ? "Light colours" : "Dark colours"} title={`${is_dark.value ? "Light" : "Dark"} (t)`}>
+        <button type="button" class="quiet icon" onClick={toggle_theme} aria-label={is_dark.value ? "Light colours" : "Dark colours"} title={`${is_dark.value ? "Light" : "Dark"} (g t)`}>
           <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
             <circle cx="8" cy="8" r="5.5" /><path class="fill" d="M8 2.5a5.5 5.5 0 0 1 0 11z" />
           </svg>

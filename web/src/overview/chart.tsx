@@ -87,7 +87,7 @@ export function Chart(props: Props) {
       <figcaption>
         <span class="name">{title}</span>
         <span class="value">{point ? format(point.mean) : "–"}</span>
-        <span class="muted spread">{when || spread}</span>
+        <span class="muted spread">{when || spread || " "}</span>
       </figcaption>
       <div
         ref={element}

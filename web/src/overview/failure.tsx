@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // What went wrong: who failed first, why, its last words, what to do, and who only fell with it.
-import { useEffect, useRef } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { api_url, type Attempt, type Failure, type Job, type StreamName } from "../api";
 import { copy_text } from "../clipboard";
 import { date_time_text, plural } from "../format";
@@ -130,18 +130,19 @@ export function FailureCard({ job, attempt, failure, focus }: { job: Job; attemp
       {others.length > 0 && (
         <div class="others">
           <h3>{plural(others.length, "independent failure")} in the same attempt</h3>
-          {others.map((other) => <FoldedFailure job={job} attempt={attempt} failure={other} open={false} />)}
+          {others.map((other) => <FoldedFailure job={job} attempt={attempt} failure={other} />)}
         </div>
       )}
     </section>
   );
 }
 
-export function FoldedFailure({ job, attempt, failure, open }: { job: Job; attempt: Attempt | undefined; failure: Failure; open: boolean }) {
+export function FoldedFailure({ job, attempt, failure }: { job: Job; attempt: Attempt | undefined; failure: Failure }) {
   return (
-    <details class="fold failure-fold" open={open}>
+    <details class="fold failure-fold">
       <summary>
         <span class="mark-failed" aria-hidden="true">✕</span>{" "}
+        <span class="muted">attempt {failure.attempt}: </span>
         <span class="foreign">{headline(failure)}</span> <span class="foreign muted">· {failure.message}</span>
       </summary>
       <div class="fold-body">
@@ -151,26 +152,25 @@ export function FoldedFailure({ job, attempt, failure, open }: { job: Job; attem
   );
 }
 
-// Failures of attempts that were followed by another one.
-export function EarlierFailures({ job, attempts }: { job: Job; attempts: readonly Attempt[] }) {
+const kFailuresShown = 3;
+
+// The failures of other attempts than the one that is shown, the newest first.
+export function OtherFailures({ job, attempts, shown }: { job: Job; attempts: readonly Attempt[]; shown: Attempt | undefined }) {
+  const [all, set_all] = useState(false);
   const failed = attempts.filter((attempt) => attempt.failure).reverse();
   if (!failed.length) return null;
+  const earlier = failed.every((attempt) => !shown || attempt.attempt < shown.attempt);
   return (
     <section class="card earlier" aria-labelledby="earlier-title">
-      <h2 id="earlier-title">{plural(failed.length, "earlier attempt")} failed</h2>
-      {failed.map((attempt) => (
-        <>
-          {[attempt.failure, ...attempt.other_failures].map((failure) => failure && (
-            <FoldedFailure
-              key={`${attempt.attempt}.${failure.rank}`}
-              job={job}
-              attempt={attempt}
-              failure={failure}
-              open={false}
-            />
-          ))}
-        </>
-      ))}
+      <h2 id="earlier-title">{plural(failed.length, earlier ? "earlier attempt" : "other attempt")} failed</h2>
+      {(all ? failed : failed.slice(0, kFailuresShown)).flatMap((attempt) =>
+        [attempt.failure, ...attempt.other_failures].map((failure) => failure && (
+          <FoldedFailure key={`${attempt.attempt}.${failure.rank}`} job={job} attempt={attempt} failure={failure} />
+        )),
+      )}
+      {!all && failed.length > kFailuresShown && (
+        <p><button type="button" onClick={() => set_all(true)}>{failed.length - kFailuresShown} more</button></p>
+      )}
     </section>
   );
 }

@@ -5,7 +5,7 @@ import { api_url, get_rows, type Attempt, type Job, type Rank } from "../api";
 import { plural } from "../format";
 import { link, model } from "../live";
 import { navigate, route } from "../router";
-import { EarlierFailures, FailureCard } from "./failure";
+import { FailureCard, OtherFailures } from "./failure";
 import { EventsCard } from "./events_card";
 import { JobLine } from "./job_line";
 import { Notices } from "./notices";
@@ -89,7 +89,7 @@ function Content({ job }: { job: Job }) {
   const last = attempts.at(-1);
   const wanted = params.has("attempt") ? Number(params.get("attempt")) : null;
   const shown = attempts.find((attempt) => attempt.attempt === wanted) ?? last;
-  const earlier = attempts.filter((attempt) => attempt !== shown);
+  const others = attempts.filter((attempt) => attempt !== shown);
   const failure = shown?.failure;
   return (
     <>
@@ -97,9 +97,10 @@ function Content({ job }: { job: Job }) {
       {shown && failure && <FailureCard job={job} attempt={shown} failure={failure} focus={params.has("failure")} />}
       {job.waiting && job.phase === "waiting" && <WaitingCard job={job} waiting={job.waiting} nodes={nodes} />}
       <Notices job={job} />
+      {!failure && <OtherFailures job={job} attempts={others} shown={shown} />}
       {shown && <RanksCard attempts={attempts} attempt={shown} />}
       <ProgressCard job={job} current={shown === last} />
-      <EarlierFailures job={job} attempts={earlier} />
+      {failure && <OtherFailures job={job} attempts={others} shown={shown} />}
       <EventsCard job={job} />
     </>
   );
