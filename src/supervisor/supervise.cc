@@ -23,6 +23,7 @@
 #include "supervisor/job/torchelastic_events.h"
 #include "supervisor/job/uneven_end.h"
 #include "supervisor/job/watchdogs.h"
+#include "supervisor/live_status.h"
 #include "supervisor/logs/job_logs.h"
 #include "supervisor/rendezvous/rendezvous.h"
 #include "supervisor/workers/proc_fs.h"
@@ -106,6 +107,7 @@ class Run {
   Result<void> build();
   Result<void> build_logs();
   Result<void> build_link();
+  Result<void> build_status();
   NodeFacts facts() const;
   void observe();
   void announce();
@@ -125,6 +127,7 @@ class Run {
                          [this](const std::string& line) { logs_->say("muster: " + line); }};
   std::unique_ptr<Rendezvous> link_;
   std::unique_ptr<Job> job_;
+  std::unique_ptr<LiveStatus> status_;
   std::unique_ptr<GuardChannel> guard_;
   FdLimit file_limit_;
   Owned<Timer> disk_timer_;
@@ -145,7 +148,7 @@ Result<void> Run::build() {
                                           watchdog_settings(launch_.plan.inherited),
                                           static_cast<int64_t>(file_limit_.inherited)},
                                [this](int exit_code) { on_job_end(exit_code); });
-  return {};
+  return build_status();
 }
 
 Result<void> Run::build_logs() {
@@ -164,6 +167,17 @@ Result<void> Run::build_logs() {
                      [this](const std::string& message) { logs_->say("muster: " + message); });
   if (!event_log) return event_log.error();
   event_log_ = std::move(*event_log);
+  return {};
+}
+
+Result<void> Run::build_status() {
+  auto status = LiveStatus::start(
+      loop_, LiveSource::Parts{recorder_, launch_.plan, logs_->run_dir(), *link_, *job_});
+  if (!status) return status.error();
+  status_ = std::move(*status);
+  recorder_.observe([this](const JobState&, const Event& event) {
+    if (auto line = status_->observe(event)) logs_->say("muster: " + *line);
+  });
   return {};
 }
 

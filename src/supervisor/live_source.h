@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "supervisor/cli/plan.h"
+#include "supervisor/job/job.h"
+#include "supervisor/job/recorder.h"
+#include "supervisor/rendezvous/rendezvous.h"
+#include "supervisor/status/job_source.h"
+
+namespace muster {
+
+// The job that runs here, for the HTTP API. Owned by the supervisor's main, which also owns what it
+// points to and lets it go first.
+class LiveSource final : public JobSource {
+ public:
+  struct Parts {
+    Recorder& recorder;
+    const LaunchPlan& plan;
+    std::string run_dir;
+    Rendezvous& link;
+    Job& job;
+  };
+  explicit LiveSource(Parts parts) : parts_(std::move(parts)) {}
+
+  // For the recorder: keeps the newest events and passes them on.
+  void observe(const Event& event);
+
+  const JobState& state() const override { return parts_.recorder.state(); }
+  int64_t next_seq() const override { return next_seq_; }
+  std::vector<Event> recent_events() const override { return {recent_.begin(), recent_.end()}; }
+  void set_observer(std::function<void(const Event&)> observer) override;
+
+  bool live() const override { return true; }
+  std::string run_dir() const override { return parts_.run_dir; }
+  const std::string& host() const override { return parts_.plan.host; }
+  bool hosting() const override { return parts_.link.hosting(); }
+
+  std::vector<RankSample> samples() override;
+  std::vector<StoreWaiter> store_waiters() const override;
+  std::optional<StoreCounters> store_counters() const override;
+
+  bool forward(int attempt, int node, std::unique_ptr<HttpExchange>& exchange) override;
+  std::string stop(const std::string& who, bool kill) override;
+  std::string restart(const std::string& who) override;
+
+ private:
+  Parts parts_;
+  std::deque<Event> recent_;
+  int64_t next_seq_ = 0;
+  std::function<void(const Event&)> observer_;
+};
+
+}  // namespace muster

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "loop/loop.h"
+#include "loop/result.h"
+#include "supervisor/live_source.h"
+#include "supervisor/status/status_server.h"
+
+namespace muster {
+
+// The HTTP side of a running job: what it shows, the server that shows it, and where others find
+// that. Owned by the supervisor's main, which lets it go before the parts that it reads.
+class LiveStatus {
+ public:
+  // Without --http off. An address that cannot be had is an error if it was asked for; otherwise
+  // there is no page (url() is "") and `problem()` says why.
+  static Result<std::unique_ptr<LiveStatus>> start(Loop& loop, LiveSource::Parts parts);
+  ~LiveStatus();
+
+  // For the recorder's observers. A line for the console when there is news of where the page is.
+  std::optional<std::string> observe(const Event& event);
+
+  // A request of the coordinator's muster about this node.
+  void handle_forwarded(std::unique_ptr<HttpExchange> exchange);
+
+ private:
+  LiveStatus(Loop& loop, LiveSource::Parts parts);
+  Result<void> listen(const HttpPlace& place);
+  std::optional<std::string> announce(const Event& event);
+
+  Loop& loop_;
+  const LaunchPlan& plan_;
+  LiveSource source_;
+  std::unique_ptr<StatusServer> server_;
+  std::string problem_;      // why there is none
+  bool told_ = false;        // the console knows an address
+  bool told_whole_ = false;  // and that the whole job is seen there
+};
+
+}  // namespace muster
