@@ -146,7 +146,7 @@ class Supervision(MusterTest):
                 fields = line.split()
                 if fields[3] == "0A" and f"socket:[{fields[9]}]" in own:
                     listening.append(fields[1].split(":")[0])
-        self.assertEqual(listening, ["0100007F"])
+        self.assertEqual(listening, ["0100007F"] * 2)  # the store and the page
         run.signal(signal.SIGTERM)
         run.wait()
 
