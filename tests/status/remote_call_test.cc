@@ -55,6 +55,7 @@ TEST_CASE_FIXTURE(CallTest, "an answer is read piece by piece, from the loop") {
   CHECK(exchange->request().method == "GET");
   CHECK(exchange->request().path == "/api/v1/job");
   CHECK(exchange->request().target == "/api/v1/job?a=b");
+  CHECK(exchange->request().parameter("a") == "b");
   exchange->begin(200, {{"Content-Type", "text/plain"}});
   exchange->write("one");
   CHECK(reader.empty());

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/status/event_hub.h"
 
+#include <algorithm>
 #include <charconv>
 #include <optional>
 #include <utility>
@@ -136,6 +137,19 @@ void EventHub::flush() {
       client.told_samples = sample_version_;
     }
   }
+}
+
+void EventHub::hurry() {
+  gather_timer_.reset();
+  flush();
+}
+
+bool EventHub::all_told() const {
+  const int64_t version = source_.next_seq();
+  return std::all_of(clients_.begin(), clients_.end(), [version](const auto& entry) {
+    const Client& client = entry.second;
+    return client.gone || (client.told == version && client.exchange->unsent() == 0);
+  });
 }
 
 std::string EventHub::message_since(int64_t version) const {

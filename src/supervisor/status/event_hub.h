@@ -42,6 +42,10 @@ class EventHub {
   // Answers it, with 503 if there are too many. `last_id` is what the client has had.
   void open(std::unique_ptr<HttpExchange> exchange, std::string_view last_id);
 
+  // Tells everybody what there is now.
+  void hurry();
+  bool all_told() const;
+
   size_t streams() const { return clients_.size(); }
 
  private:

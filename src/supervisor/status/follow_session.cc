@@ -23,7 +23,7 @@ FollowSession::FollowSession(StatusContext& context, std::unique_ptr<HttpExchang
       last_write_(Clock::now()) {
   for (size_t i = 0; i < logs.size(); ++i)
     tails_[i].log = std::move(logs[i]);
-  exchange_->set_callbacks({[this] { set_paused(false); }, [this] { end(); }});
+  exchange_->set_callbacks({[this] { on_drained(); }, [this] { end(); }});
   exchange_->begin(200, {{"Content-Type", "text/event-stream"},
                          {"Cache-Control", "no-store"},
                          {"X-Accel-Buffering", "no"}});
@@ -33,6 +33,15 @@ FollowSession::FollowSession(StatusContext& context, std::unique_ptr<HttpExchang
 }
 
 FollowSession::~FollowSession() = default;
+
+void FollowSession::hurry() {
+  timer_ = Timer::repeat(context_.loop, kLookInHaste, [this] { look(); });
+}
+
+void FollowSession::on_drained() {
+  if (told_end_) return end();
+  set_paused(false);
+}
 
 void FollowSession::end() {
   context_.sessions.end(*this);
@@ -199,10 +208,14 @@ void FollowSession::tell_away(Group& group) {
 void FollowSession::look() {
   for (size_t i = 0; i < tails_.size(); ++i)
     look_for_end(i);
-  if (!paused_ && all_ended() && !std::exchange(told_end_, true)) {
+  if (told_end_) return;
+  if (!paused_ && all_ended()) {
+    told_end_ = true;
     send("end", "{}", false);
     exchange_->finish();
-    return end();
+    // It is over when the client has it: the server may go then.
+    if (exchange_->unsent() == 0) end();
+    return;
   }
   if (!paused_ && Clock::now() - last_write_ >= kSilence) {
     last_write_ = Clock::now();

@@ -28,12 +28,15 @@ class FollowSession final : public StatusSession {
  public:
   static constexpr size_t kMaxUnsent = size_t{512} << 10;  // then it is paused
   static constexpr Milliseconds kLookEvery{1'000};
+  static constexpr Milliseconds kLookInHaste{50};
   static constexpr Milliseconds kSilence{10'000};
 
   // `at` has a place for each log.
   FollowSession(StatusContext& context, std::unique_ptr<HttpExchange> exchange,
                 std::vector<ChosenLog> logs, LogCursor at, FollowStart start);
   ~FollowSession() override;
+
+  void hurry() override;
 
  private:
   struct Tail {
@@ -68,6 +71,7 @@ class FollowSession final : public StatusSession {
   bool all_ended() const;
   void send(const char* event, const std::string& data, bool with_id);
   void set_paused(bool paused);
+  void on_drained();
   void end();
 
   StatusContext& context_;

@@ -1,7 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/status/remote_call.h"
 
+#include <optional>
 #include <utility>
+
+#include "loop/check.h"
+#include "loop/http_target.h"
 
 namespace muster {
 
@@ -142,7 +146,10 @@ std::unique_ptr<RemoteCall> RemoteCall::start(Loop& loop, JobSource& source, int
   HttpServerRequest request;
   request.method = "GET";
   request.target = target;
-  request.path = target.substr(0, target.find('?'));
+  std::optional<HttpTarget> parsed = parse_target(target, false);
+  MUST(parsed.has_value());
+  request.path = std::move(parsed->path);
+  request.query = std::move(parsed->query);
   auto shared = std::make_shared<Shared>(loop, std::move(callbacks));
   std::unique_ptr<HttpExchange> exchange =
       std::make_unique<CallExchange>(shared, std::move(request));

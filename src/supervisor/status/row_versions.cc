@@ -66,7 +66,7 @@ struct Touching {
   TouchedRows operator()(const event::SignalSent& e) const { return of_rank(e.attempt, e.rank); }
   TouchedRows operator()(const event::SignalReceived&) const { return of_attempt(current()); }
   TouchedRows operator()(const event::StopOrdered&) const { return of_attempt(current()); }
-  TouchedRows operator()(const event::RestartRequested&) const { return of_phase(current()); }
+  TouchedRows operator()(const event::RestartRequested& e) const { return of_attempt(e.attempt); }
   TouchedRows operator()(const event::FailureFound& e) const { return of_rank(e.attempt, e.rank); }
   TouchedRows operator()(const event::VictimsFound& e) const { return of_attempt(e.attempt); }
   TouchedRows operator()(const event::RestartScheduled&) const { return of_phase(current()); }

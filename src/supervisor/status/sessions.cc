@@ -16,6 +16,16 @@ void Sessions::add(std::unique_ptr<StatusSession> session) {
   sessions_.emplace(key, std::move(session));
 }
 
+void Sessions::hurry() {
+  // A session that is over already leaves the map.
+  std::vector<StatusSession*> all;
+  for (const auto& [session, owner] : sessions_)
+    all.push_back(session);
+  for (StatusSession* session : all) {
+    if (sessions_.contains(session)) session->hurry();
+  }
+}
+
 void Sessions::end(StatusSession& session) {
   const auto found = sessions_.find(&session);
   if (found == sessions_.end()) return;

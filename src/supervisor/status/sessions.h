@@ -15,6 +15,9 @@ namespace muster {
 class StatusSession {
  public:
   virtual ~StatusSession() = default;
+
+  // The server will go: whoever waits for more to happen sends what there is.
+  virtual void hurry() {}
 };
 
 // Owns the sessions of a status server.
@@ -30,6 +33,8 @@ class Sessions {
   // The session is over. It is dropped on the next turn of the loop, so that it may say this from
   // any callback of its own; more than once is the same.
   void end(StatusSession& session);
+
+  void hurry();
 
   size_t size() const { return sessions_.size(); }
 

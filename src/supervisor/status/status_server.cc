@@ -6,6 +6,7 @@
 #include <cerrno>
 #include <utility>
 
+#include "loop/timer.h"
 #include "supervisor/browse/log_reader.h"
 #include "supervisor/status/access.h"
 #include "supervisor/status/answers.h"
@@ -23,6 +24,8 @@ namespace muster {
 namespace {
 
 constexpr size_t kTokenBytes = 16;
+// How often it is looked whether those who watch have everything.
+constexpr Milliseconds kFinishLook{20};
 
 void redirect(HttpExchange& exchange, const AccessDecision& decision) {
   HttpHeaders headers{{"Content-Type", "text/plain; charset=utf-8"}};
@@ -47,7 +50,8 @@ void refuse(HttpExchange& exchange, const AccessDecision& decision) {
 class Server final : public StatusServer {
  public:
   Server(Loop& loop, Settings settings, JobSource& source)
-      : settings_(std::move(settings)),
+      : loop_(loop),
+        settings_(std::move(settings)),
         reader_(loop),
         hub_(loop, source),
         sessions_(loop),
@@ -58,11 +62,14 @@ class Server final : public StatusServer {
   void handle_forwarded(std::unique_ptr<HttpExchange> exchange) override {
     answer(std::move(exchange), true);
   }
+  void finish(std::function<void()> on_done) override;
 
  private:
   void handle(std::unique_ptr<HttpExchange> exchange);
   void answer(std::unique_ptr<HttpExchange> exchange, bool forwarded);
+  bool finished() const { return hub_.all_told() && sessions_.size() == 0; }
 
+  Loop& loop_;
   const Settings settings_;
   AccessRules rules_;
   PeerUser peer_user_;
@@ -71,6 +78,7 @@ class Server final : public StatusServer {
   Sessions sessions_;
   StatusContext context_;
   std::unique_ptr<HttpServer> http_;
+  Owned<Timer> finish_timer_;
 };
 
 Result<void> Server::listen(Loop& loop) {
@@ -140,6 +148,23 @@ void Server::answer(std::unique_ptr<HttpExchange> exchange, bool forwarded) {
   }
   reply_error(*exchange, 404, "there is no " + request.path,
               "there are / (the page), " + list_routes(status_routes()));
+}
+
+void Server::finish(std::function<void()> on_done) {
+  hub_.hurry();
+  sessions_.hurry();
+  if (finished()) {
+    finish_timer_ = Timer::start(loop_, Milliseconds(0), std::move(on_done));
+    return;
+  }
+  const Clock::time_point until = Clock::now() + kFinishTime;
+  finish_timer_ = Timer::repeat(loop_, kFinishLook, [this, until, on_done = std::move(on_done)] {
+    if (!finished() && Clock::now() < until) return;
+    // The callback may drop us, and with us itself.
+    const std::function<void()> done = on_done;
+    finish_timer_.reset();
+    done();
+  });
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -33,6 +34,12 @@ class StatusServer {
   // A request that another node's muster sent us over the control connection. It has been
   // authenticated there; reading is all it may do.
   virtual void handle_forwarded(std::unique_ptr<HttpExchange> exchange) = 0;
+
+  // The job is over and everything about it is in the state and in its files: whoever watches gets
+  // the rest. Calls back, from the loop, when they have it or after kFinishTime, at once if nobody
+  // watches. Whoever asks meanwhile is answered.
+  static constexpr Milliseconds kFinishTime{2'000};
+  virtual void finish(std::function<void()> on_done) = 0;
 
  protected:
   StatusServer() = default;
