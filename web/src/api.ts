@@ -193,13 +193,17 @@ export interface SamplesMessage {
   samples: Sample[];
 }
 
-// Who waits for keys of the store, in /status.
-export interface StoreWaiter {
-  keys: string[];
-  rank?: Known<number>;
-  client?: Known<string>;
-  since_us?: Known<number>;
-  waited_s?: Known<number>;
+// Of /status what no row has: who waits for keys of the store, and what is strange about the job.
+export interface StoreStatus {
+  waiters: number;
+  longest_s: number;
+  waiting_ranks: string;
+  other_ranks: string;
+  waits: { keys: string[]; key_count: number; waiters: number; ranks: string; barrier?: boolean; longest_s: number }[];
+}
+export interface Status {
+  attention?: string[];
+  store?: Known<StoreStatus>;
 }
 
 // [offset, number, time_us, size, ended, text, skipped]; skipped: bytes of the line before text.

@@ -17,8 +17,9 @@ export interface Link {
 
 export const kFirstRetryMs = 500;
 export const kLongestRetryMs = 15_000;
-// A running job sends samples every 2 s. A stopped process or a lost network closes nothing.
+// A stopped process or a lost network closes no connection; who is silent for long is asked.
 export const kSilenceMs = 10_000;
+export const kProbeMs = 5_000;
 export const kHiddenMs = 10_000; // after which a hidden tab gives its connection back
 
 export function retry_delay_ms(tries: number): number {
@@ -69,13 +70,22 @@ const retry = new Later();
 const silence = new Later();
 const hiding = new Later();
 let open_source: OpenSource = (url) => new EventSource(url) as unknown as Source;
+let is_alive = async (): Promise<boolean> =>
+  (await fetch("/healthz", { signal: AbortSignal.timeout(kProbeMs), cache: "no-store" })).ok;
+
+async function probe(): Promise<void> {
+  const asked = source;
+  const alive = await is_alive().catch(() => false);
+  if (asked !== source) return;
+  if (alive && link.peek().state === "open") expect_more();
+  else lost();
+}
 
 // A finished run that is shown from its files has nothing more to say.
 function expect_more(): void {
   silence.clear();
-  const { job, samples } = model.peek();
-  if (link.peek().state === "open" && (!job?.live || !samples.size)) return;
-  silence.set(kSilenceMs, lost);
+  if (link.peek().state === "open" && !model.peek().job?.live) return;
+  silence.set(kSilenceMs, () => void probe());
 }
 
 function contact(): void {
@@ -157,8 +167,9 @@ export function connect(): void {
   );
 }
 
-export function start_live(open: OpenSource = open_source): void {
+export function start_live(open: OpenSource = open_source, alive: () => Promise<boolean> = is_alive): void {
   open_source = open;
+  is_alive = alive;
   last_id = "";
   link.value = kNoLink;
   connect();

@@ -25,6 +25,7 @@ class FakeSource implements Source {
 }
 
 let opened: FakeSource[] = [];
+let alive = true;
 const newest = (): FakeSource => opened.at(-1) as FakeSource;
 const state = (seq: number): StateMessage =>
   ({ seq, job: { run_id: "run", attempt: 0, live: true } as Job, nodes: [], attempts: [], ranks: [], events: [] });
@@ -32,7 +33,8 @@ const state = (seq: number): StateMessage =>
 beforeEach(() => {
   opened = [];
   mock.timers.enable({ apis: ["setTimeout", "Date"] });
-  start_live((url) => new FakeSource(url));
+  alive = true;
+  start_live((url) => new FakeSource(url), () => Promise.resolve(alive));
 });
 afterEach(() => {
   pause();
@@ -70,12 +72,33 @@ test("the pauses between tries grow up to a limit and start anew after a contact
   assert.equal(link.value.attempts, 0);
 });
 
-test("a running job that falls silent counts as lost", () => {
+const turn = () => new Promise<void>((done) => setImmediate(done));
+
+test("a server that is silent and does not answer counts as lost", async () => {
   newest().send("state", state(1), "e-1");
-  newest().send("samples", { samples: [{ rank: 0, time_us: 1 }] });
+  alive = false;
   mock.timers.tick(kSilenceMs);
+  await turn();
   assert.equal(link.value.state, "lost");
   assert.ok(opened[0]?.closed);
+});
+
+test("a server that is silent and answers has only nothing to say", async () => {
+  newest().send("state", state(1), "e-1");
+  mock.timers.tick(kSilenceMs);
+  await turn();
+  assert.equal(link.value.state, "open");
+  alive = false;
+  mock.timers.tick(kSilenceMs);
+  await turn();
+  assert.equal(link.value.state, "lost");
+});
+
+test("a connection that is not made in time is tried again", async () => {
+  mock.timers.tick(kSilenceMs);
+  await turn();
+  mock.timers.tick(retry_delay_ms(0));
+  assert.equal(opened.length, 2);
 });
 
 test("a message of a connection that was given up changes nothing", () => {

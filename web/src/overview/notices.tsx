@@ -3,29 +3,29 @@
 // that were left, and who waits for a key of the store.
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { get_rows, type Job, type JobNode, type StoreWaiter } from "../api";
+import { get_rows, type Job, type JobNode, type Status, type StoreStatus } from "../api";
 import { plural, span_text, time_text } from "../format";
 import { link, model } from "../live";
 import { href, logs_route } from "../router";
 
 const kPollMs = 5_000;
-const kWaitsLongS = 10; // a rendezvous takes seconds; longer is worth a word
 const kMostRows = 8;
 
-const waiters = signal<StoreWaiter[]>([]);
+const status = signal<Status | null>(null);
 
-// Ranks that hang in init_process_group or a barrier wait for a key that nobody sets.
-function useStoreWaiters(job: Job): void {
+// What the server finds strange in a running job: ranks that wait for a key that nobody sets, or
+// fell silent while others speak.
+function useStatus(job: Job): void {
   const asks = job.live && job.phase === "running" && link.value.state === "open";
   useEffect(() => {
     if (!asks) {
-      waiters.value = [];
+      status.value = null;
       return;
     }
     const ask = () => {
       if (document.visibilityState === "hidden") return;
-      get_rows<{ store_waiters?: StoreWaiter[] }>("/status")
-        .then((status) => (waiters.value = status.store_waiters ?? []))
+      get_rows<Status>("/status")
+        .then((answer) => (status.value = answer))
         .catch(() => {}); // the link's own bar tells
     };
     ask();
@@ -52,29 +52,46 @@ function LostNodes({ nodes }: { nodes: readonly JobNode[] }) {
   );
 }
 
-function waited_s(waiter: StoreWaiter): number {
-  return waiter.waited_s ?? 0;
+function Ranks({ job, ranks }: { job: Job; ranks: string }) {
+  return <a href={href(logs_route({ attempt: job.attempt, ranks, offset: "end" }))}>{ranks.includes(",") || ranks.includes("-") ? "ranks" : "rank"} {ranks}</a>;
 }
 
-function Waiters({ job }: { job: Job }) {
-  useStoreWaiters(job);
-  const long = waiters.value.filter((waiter) => waited_s(waiter) >= kWaitsLongS).sort((a, b) => waited_s(b) - waited_s(a));
-  if (!long.length) return null;
+function StoreWaits({ job, store }: { job: Job; store: StoreStatus }) {
   return (
-    <section class="card notice-card" aria-labelledby="waiters-title">
-      <h2 id="waiters-title"><span class="badge waiting" aria-hidden="true">…</span> {plural(long.length, "client waits", "clients wait")} for the store</h2>
-      <p class="muted">A key that nobody sets usually means that another rank has not come as far, or died before.</p>
+    <details class="fold">
+      <summary>Who waits for what in the store</summary>
       <ul>
-        {long.slice(0, kMostRows).map((waiter) => (
+        {store.waits.map((group) => (
           <li>
-            {waiter.rank != null && waiter.rank >= 0
-              ? <a href={href(logs_route({ attempt: job.attempt, ranks: waiter.rank, offset: "end" }))}>rank {waiter.rank}</a>
-              : <span class="foreign">{waiter.client ?? "a client"}</span>}{" "}
-            waits {span_text(waited_s(waiter))} for <code class="foreign">{waiter.keys.join(", ")}</code>
+            {group.ranks ? <Ranks job={job} ranks={group.ranks} /> : plural(group.waiters, "process", "processes")} up to{" "}
+            {span_text(group.longest_s)} for <code class="foreign">{group.keys.join(", ")}</code>
+            {group.key_count > group.keys.length && <span class="muted"> and {group.key_count - group.keys.length} more keys</span>}
+            {group.barrier && <span class="muted"> (a barrier)</span>}
           </li>
         ))}
       </ul>
-      {long.length > kMostRows && <p class="muted">and {long.length - kMostRows} more</p>}
+      {store.other_ranks && <p class="muted">Not waiting: <Ranks job={job} ranks={store.other_ranks} /></p>}
+    </details>
+  );
+}
+
+// Lost nodes and muster's own troubles have cards of their own.
+function attention_lines(job: Job, nodes: readonly JobNode[]): string[] {
+  const elsewhere = (line: string) =>
+    job.troubles.some((trouble) => line.startsWith(`${trouble.subject}: `)) || nodes.some((node) => node.lost?.message === line);
+  return (status.value?.attention ?? []).filter((line) => !elsewhere(line));
+}
+
+function Attention({ job, nodes }: { job: Job; nodes: readonly JobNode[] }) {
+  useStatus(job);
+  const lines = attention_lines(job, nodes);
+  const store = status.value?.store;
+  if (!lines.length) return null;
+  return (
+    <section class="card notice-card" aria-labelledby="attention-title">
+      <h2 id="attention-title"><span class="badge waiting" aria-hidden="true">!</span> Needs attention</h2>
+      <ul role="status">{lines.map((line) => <li class="foreign">{line}</li>)}</ul>
+      {store && store.waits.length > 0 && <StoreWaits job={job} store={store} />}
     </section>
   );
 }
@@ -115,11 +132,12 @@ function Stopped({ job }: { job: Job }) {
 }
 
 export function Notices({ job }: { job: Job }) {
+  const { nodes } = model.value;
   return (
     <>
       <Stopped job={job} />
-      <LostNodes nodes={model.value.nodes} />
-      <Waiters job={job} />
+      <LostNodes nodes={nodes} />
+      <Attention job={job} nodes={nodes} />
       <Troubles job={job} />
     </>
   );
