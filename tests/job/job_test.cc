@@ -22,6 +22,7 @@ struct FakeLink final : JobLink {
   std::vector<FailureNotice> notices;
   std::vector<NodeOutcome> outcomes;
   std::vector<std::pair<int, bool>> stop_requests;  // signal, kill
+  std::vector<std::string> restart_requests;        // by whom
 
   void join() override { joined = true; }
   void failed(const FailureNotice& notice) override { notices.push_back(notice); }
@@ -30,6 +31,10 @@ struct FakeLink final : JobLink {
   bool request_stop(const event::SignalReceived& signal, bool kill) override {
     if (reachable) stop_requests.emplace_back(signal.signal, kill);
     return reachable;
+  }
+  std::string request_restart(const std::string& who) override {
+    restart_requests.push_back(who);
+    return reachable ? "" : "there is no coordinator to ask now";
   }
   void leave() override { left = true; }
   void close(std::function<void()> on_closed) override { on_closed(); }
@@ -250,6 +255,25 @@ TEST_CASE_FIXTURE(JobTest,
         "SIGTERM on node-b from 127.0.0.1 over HTTP");
   job->on_job_end(JobEnd{Outcome::kStopped, 143, ""});
   CHECK_FALSE(job->request_stop("127.0.0.1 over HTTP", false).empty());
+}
+
+TEST_CASE_FIXTURE(JobTest, "a request to restart goes to the coordinator, who alone decides") {
+  CHECK(job == nullptr);
+  begin({kWaits});
+  assign();
+  wait_until_all_wrote();
+  CHECK(job->request_restart("alice").empty());
+  CHECK(link.restart_requests == std::vector<std::string>{"alice"});
+  CHECK(recorder.state().current()->ranks[0].phase == RankPhase::kRunning);
+  link.reachable = false;
+  CHECK(job->request_restart("alice") == "there is no coordinator to ask now");
+  job->on_stop(
+      StopOrder{0, SIGTERM, StopReason::kRestart, false, "restarting: asked for by alice"});
+  CHECK_FALSE(outcome().complete);
+  CHECK(recorder.state().current()->ranks[0].stopped_for == StopReason::kRestart);
+  CHECK(recorder.state().current()->restart_asked_by == "restarting: asked for by alice");
+  job->on_job_end(JobEnd{Outcome::kStopped, 143, ""});
+  CHECK(job->request_restart("alice") == "the job has ended");
 }
 
 TEST_CASE_FIXTURE(JobTest, "a lost front kills the workers and asks nobody") {

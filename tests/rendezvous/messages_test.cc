@@ -141,6 +141,83 @@ TEST_CASE("what an agent says survives the way to the coordinator") {
   CHECK(request.kill);
   agent_round_trip(message::Leave{});
   agent_round_trip(message::Goodbye{});
+  CHECK(agent_round_trip(message::RestartRequest{"HTTP from 127.0.0.1"}).who ==
+        "HTTP from 127.0.0.1");
+}
+
+TEST_CASE("an answer to a forwarded request survives the way, bytes and all") {
+  const message::Answer answer =
+      agent_round_trip(message::Answer{7, 206, {{"etag", "\"1\""}}, 1 << 30});
+  CHECK(answer.id == 7);
+  CHECK(answer.status == 206);
+  CHECK(answer.headers == HttpHeaders{{"etag", "\"1\""}});
+  CHECK(answer.length == 1 << 30);
+  std::string bytes;
+  for (int i = 0; i < 1'000; ++i)
+    bytes += static_cast<char>(i);
+  const message::Piece piece = agent_round_trip(message::Piece{int64_t{1} << 40, bytes});
+  CHECK(piece.id == int64_t{1} << 40);
+  CHECK(piece.bytes == bytes);
+  CHECK(agent_round_trip(message::AnswerEnd{8}).id == 8);
+  CHECK(agent_round_trip(message::AnswerBroken{9}).id == 9);
+  RankSample sample;
+  sample.rank = 3;
+  sample.loss = 0.5;
+  const message::Samples samples = agent_round_trip(message::Samples{2, {sample}});
+  CHECK(samples.attempt == 2);
+  CHECK(samples.samples.at(0).loss == 0.5);
+}
+
+TEST_CASE("a forwarded request survives the way") {
+  const message::Request request =
+      host_round_trip(message::Request{7, "/log?q=a%22", {{"range", "bytes=1-"}}, 65'536});
+  CHECK(request.id == 7);
+  CHECK(request.target == "/log?q=a%22");
+  CHECK(request.headers == HttpHeaders{{"range", "bytes=1-"}});
+  CHECK(request.credit == 65'536);
+  const message::Credit credit = host_round_trip(message::Credit{7, 4'096});
+  CHECK(credit.id == 7);
+  CHECK(credit.bytes == 4'096);
+  CHECK(host_round_trip(message::Cancel{7}).id == 7);
+  const message::Watch watch = host_round_trip(message::Watch{1'000, 5'000});
+  CHECK(watch.every_ms == 1'000);
+  CHECK(watch.for_ms == 5'000);
+  CHECK(host_round_trip(message::RestartRefused{"no"}).why == "no");
+}
+
+TEST_CASE("what does not fit into a forwarded request or its answer is refused") {
+  const std::string request = encode(HostMessage(message::Request{1, "/", {}, 0}));
+  CHECK(decode_error(request, R"({"id":0,"target":"/"})") == "request: bad id");
+  CHECK(decode_error(request, R"({"id":1,"target":"x"})") == "request: bad target");
+  CHECK(decode_error(request, R"({"id":1,"target":"/a b"})") == "request: bad target");
+  CHECK(decode_error(request, R"({"id":1,"target":"/","credit":-1})") == "request: bad credit");
+  const std::string answer = encode(AgentMessage(message::Answer{1, 200, {}, -1}));
+  CHECK(decode_error(answer, R"({"id":1,"status":99})") == "answer: bad status");
+  CHECK(decode_error(answer, R"({"id":1,"length":-2})") == "answer: bad length");
+  for (const char* header :
+       {R"({"name":"a\r\nb","value":""})", R"({"name":"a","value":"\r\nb: c"})",
+        R"({"name":"A","value":""})", R"({"name":"","value":"x"})"}) {
+    CHECK(decode_error(answer, R"({"id":1,"headers":[)" + std::string(header) + "]}") ==
+          "answer: bad headers");
+  }
+  CHECK(decode_error(answer, R"({"id":1,"headers":["x"]})") == "answer: bad headers");
+
+  std::string id;
+  append_u64(id, 1);
+  const std::string piece = encode(AgentMessage(message::Piece{1, "x"}));
+  CHECK(decode_error(piece, id) == "piece: bad size");
+  CHECK(decode_error(piece, id + std::string(kMaxPiece, 'x')) == "");
+  CHECK(decode_error(piece, id + std::string(kMaxPiece + 1, 'x')) == "piece: bad size");
+  CHECK(decode_error(piece, "short") == "piece: bad size");
+  CHECK(decode_error(piece, std::string(8, '\xff') + "x") == "piece: bad id");
+  const std::string credit = encode(HostMessage(message::Credit{1, 1}));
+  CHECK(decode_error(credit, id + std::string(8, '\0')) == "credit: bad bytes");
+  CHECK(decode_error(credit, id + std::string(8, '\x7f')) == "credit: bad bytes");
+  CHECK(decode_error(encode(HostMessage(message::Cancel{1})), std::string(8, '\0')) ==
+        "cancel: bad id");
+  CHECK(decode_error(encode(HostMessage(message::Watch{})), R"({"every_ms":1})") ==
+        "watch: bad every_ms");
+  CHECK(decode_error(encode(AgentMessage(message::Samples{0, {}})), "\x02") == "samples: bad body");
 }
 
 TEST_CASE("what the coordinator says survives the way to an agent") {
@@ -196,11 +273,12 @@ TEST_CASE("of the events only those of use at the coordinator travel") {
                  event::FirstOutput{4, 1, Stream::kStderr},
                  event::WorkerExited{4, 1, 1, 50, 256, 7},
                  event::SignalSent{4, 1, 50, 15, false, StopReason::kFailure},
+                 event::LeftoverFound{77, "dd", "D", "", false, "stays"},
                  event::Trouble{"logs", "disk full"},
                  event::JobEnded{}};
   message::Events got = agent_round_trip(sent);
   CHECK(got.attempt == 4);
-  REQUIRE(got.events.size() == 6);
+  REQUIRE(got.events.size() == 7);
   CHECK(std::get<event::SpawnFailed>(got.events[1]).message == "no such file");
   CHECK(std::get<event::WorkerExited>(got.events[3]).wait_status == 256);
 }
@@ -237,6 +315,9 @@ TEST_CASE("the largest of everything fits into a frame") {
     message::Events events;
     events.events.assign(kMaxEventsPerMessage + 1, event::Trouble{text, text});
     CHECK(encode(AgentMessage(events)).size() < kMaxFrame);
+    HttpHeaders headers(100, {"x", std::string(2'000, '"')});
+    CHECK(encode(HostMessage(message::Request{1, "/", headers, 1})).size() < kMaxFrame);
+    CHECK(encode(AgentMessage(message::Answer{1, 200, headers, 1})).size() < kMaxFrame);
     NodeFacts facts = some_facts();
     for (std::string* field : {&facts.id, &facts.host, &facts.role, &facts.address,
                                &facts.endpoint_host, &facts.log_dir, &facts.started_by})

@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -114,6 +115,9 @@ class TestNode {
   bool running = false;
   bool closed = false;
   bool stops_at_once = true;  // settles an ordered stop without delay
+  std::function<void(std::unique_ptr<HttpExchange>)> on_request;  // its HTTP handler
+  std::vector<RankSample> samples;                                // of its workers
+  std::vector<std::pair<int, RankSample>> heard;                  // attempt, another node's
 
  private:
   Rendezvous::Outside outside() {
@@ -141,6 +145,14 @@ class TestNode {
     outside.job.on_say = [this](const std::string& line) { lines.push_back(line); };
     outside.job.on_event = [this](EventBody body) { records.push_back(std::move(body)); };
     outside.on_record = [this](EventBody body) { records.push_back(std::move(body)); };
+    outside.on_request = [this](std::unique_ptr<HttpExchange> exchange) {
+      if (on_request) on_request(std::move(exchange));
+    };
+    outside.take_samples = [this] { return samples; };
+    outside.on_samples = [this](int attempt, std::vector<RankSample> batch) {
+      for (RankSample& sample : batch)
+        heard.emplace_back(attempt, std::move(sample));
+    };
     return outside;
   }
 

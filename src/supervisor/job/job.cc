@@ -280,6 +280,13 @@ std::string Job::request_stop(const std::string& who, bool kill) {
   return "";
 }
 
+std::string Job::request_restart(const std::string& who) {
+  if (stage_ == Stage::kIdle) return "the job has not begun";
+  if (stage_ == Stage::kEnded) return "the job has ended";
+  if (alone_) return "this node has left the job";
+  return parts_.link.request_restart(who);
+}
+
 void Job::stop_everywhere(const event::SignalReceived& signal, bool kill) {
   if (stage_ == Stage::kEnded) return;
   if (!alone_ && !parts_.link.request_stop(signal, kill)) alone_ = true;

@@ -68,6 +68,8 @@ class Job {
   // Somebody who may asks for the job's end, on all nodes, without a signal: as SIGTERM, or at once
   // (`kill`). `who` is for the record. The text says why it cannot be done, "" if it has begun.
   std::string request_stop(const std::string& who, bool kill);
+  // The same for another attempt instead of the one that runs, on all nodes.
+  std::string request_restart(const std::string& who);
   void on_first_output(int local_rank, Stream stream);
   void on_drained(int local_rank);
 

@@ -41,7 +41,7 @@ struct CoordinatorHost::Impl {
                   own.push_back(action::Say{std::move(line)});
                   changed();
                 },
-                [this] { changed(); }}) {}
+                callbacks.on_samples, [this] { changed(); }}) {}
 
   void changed();
   void on_posted();
@@ -211,6 +211,21 @@ void CoordinatorHost::stop_requested(const event::SignalReceived& signal, bool k
   impl_->changed();
 }
 
+std::string CoordinatorHost::restart_requested(const std::string& who) {
+  std::string refusal =
+      impl_->coordinator.restart_requested(impl_->settings.coordinator.host_id, who, Clock::now());
+  impl_->changed();
+  return refusal;
+}
+
+NodeRequests& CoordinatorHost::requests() {
+  return impl_->agents.requests();
+}
+
+void CoordinatorHost::watch_samples() {
+  impl_->agents.watch_samples();
+}
+
 void CoordinatorHost::goodbye() {
   impl_->coordinator.goodbye(impl_->settings.coordinator.host_id, Clock::now());
   impl_->changed();
@@ -230,6 +245,10 @@ bool CoordinatorHost::allows(const SocketAddress& peer) const {
 
 StoreServer* CoordinatorHost::store() const {
   return impl_->store.get();
+}
+
+bool CoordinatorHost::connected(const std::string& id) const {
+  return impl_->agents.has(id);
 }
 
 size_t CoordinatorHost::agents() const {

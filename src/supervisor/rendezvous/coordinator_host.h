@@ -5,10 +5,12 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "loop/loop.h"
 #include "store/server.h"
 #include "supervisor/rendezvous/coordinator.h"
+#include "supervisor/rendezvous/node_requests.h"
 
 namespace muster {
 
@@ -30,6 +32,8 @@ class CoordinatorHost {
   struct Callbacks {
     // For this node's record: what the coordinator says, what happened to workers elsewhere.
     std::function<void(EventBody)> on_record;
+    // What was measured of workers elsewhere, times on our clock; may be missing.
+    std::function<void(int attempt, std::vector<RankSample>)> on_samples;
     // A line for this node's console.
     std::function<void(const std::string&)> on_say;
     // Everybody has said goodbye: nothing needs the store any more.
@@ -68,7 +72,14 @@ class CoordinatorHost {
   void failed(const FailureNotice& notice);
   void settled(const NodeOutcome& outcome);
   void stop_requested(const event::SignalReceived& signal, bool kill);
+  std::string restart_requested(const std::string& who);
   void goodbye();
+
+  // The requests to other nodes' HTTP handlers, and who has which part of which attempt.
+  NodeRequests& requests();
+
+  // Somebody looks at the samples: for some seconds they come more often.
+  void watch_samples();
 
   // A control connection: what StoreServer hands over, which the constructor asks it for.
   void take(UniqueFd socket, std::string_view bytes, const SocketAddress& peer);
@@ -77,6 +88,7 @@ class CoordinatorHost {
   bool allows(const SocketAddress& peer) const;
 
   StoreServer* store() const;
+  bool connected(const std::string& id) const;
   size_t agents() const;     // connected and joined, without the one in this process
   size_t strangers() const;  // connected and still in the handshake
 

@@ -2,9 +2,13 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
+#include <vector>
 
+#include "loop/http_exchange.h"
 #include "supervisor/rendezvous/round.h"
+#include "supervisor/status/rank_sample.h"
 
 namespace muster {
 
@@ -30,6 +34,10 @@ class CoordinatorLine {
     std::function<void(const std::string& why)> on_lost;
     std::function<void(const std::string& line)> on_say;
     std::function<void(EventBody)> on_event;
+    // Of an agent: a request from the coordinator's node for this node's HTTP handler, and what
+    // was measured of this node's workers, when it is time to tell. Either may be missing.
+    std::function<void(std::unique_ptr<HttpExchange>)> on_request;
+    std::function<std::vector<RankSample>()> take_samples;
   };
   virtual ~CoordinatorLine() = default;
 
@@ -38,6 +46,8 @@ class CoordinatorLine {
   virtual void report(const Event& event) = 0;
   // False: it cannot be told now.
   virtual bool request_stop(const event::SignalReceived& signal, bool kill) = 0;
+  // As JobLink's.
+  virtual std::string request_restart(const std::string& who) = 0;
   // This node goes. No callback comes after it.
   virtual void leave() = 0;
   // Says goodbye and calls back when that has arrived, or cannot; where the coordinator is in this

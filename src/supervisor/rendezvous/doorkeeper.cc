@@ -100,7 +100,8 @@ void Doorkeeper::greet(Place stranger, const message::Hello& hello) {
   if (hello.version != kControlVersion) {
     refuse(stranger,
            {"the coordinator speaks version " + std::to_string(kControlVersion) +
-                " of the control protocol, this node version " + std::to_string(hello.version),
+                " of the control protocol, this node version " + std::to_string(hello.version) +
+                ": all nodes of a job must have the same muster",
             false});
   } else if (hello.run_id != run_id_) {
     // Whoever has no token learns nothing of a job that has one.

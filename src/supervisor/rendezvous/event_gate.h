@@ -28,10 +28,11 @@ class EventGate {
   bool own(event::FailureFound& failure) const;
 
   bool running(int attempt) const { return attempt == attempt_; }
+  // Whether that rank is one of its own in the attempt it runs.
+  bool has(int attempt, int rank) const;
 
  private:
   bool may_pass(EventBody& body) const;
-  bool has(int attempt, int rank) const;
 
   const std::string host_;
   const int workers_;

@@ -35,18 +35,17 @@ CoordinatorHost::Settings settings_for(const LaunchPlan& plan, const NodeFacts& 
 }  // namespace
 
 HostLine::HostLine(Loop& loop, const LaunchPlan& plan, const NodeFacts& facts,
-                   Discovery::Found found, Callbacks callbacks,
-                   std::function<void(EventBody)> on_record)
+                   Discovery::Found found, Callbacks callbacks, Watchers watchers)
     : HostLine(loop, settings_for(plan, facts, found), std::move(found.store), facts,
-               std::move(callbacks), std::move(on_record)) {}
+               std::move(callbacks), std::move(watchers)) {}
 
 HostLine::HostLine(Loop& loop, CoordinatorHost::Settings settings,
                    std::unique_ptr<StoreServer>&& store, const NodeFacts& facts,
-                   Callbacks callbacks, std::function<void(EventBody)> on_record)
+                   Callbacks callbacks, Watchers watchers)
     : loop_(loop),
       callbacks_(std::move(callbacks)),
       host_(loop, std::move(settings), std::move(store), local_agent(),
-            host_callbacks(std::move(on_record))) {
+            host_callbacks(std::move(watchers))) {
   host_.join(facts);
 }
 
@@ -71,9 +70,10 @@ CoordinatorHost::LocalAgent HostLine::local_agent() {
   return local;
 }
 
-CoordinatorHost::Callbacks HostLine::host_callbacks(std::function<void(EventBody)> on_record) {
+CoordinatorHost::Callbacks HostLine::host_callbacks(Watchers watchers) {
   CoordinatorHost::Callbacks host;
-  host.on_record = std::move(on_record);
+  host.on_record = std::move(watchers.on_record);
+  host.on_samples = std::move(watchers.on_samples);
   host.on_say = [this](const std::string& line) { callbacks_.on_say(line); };
   host.on_closed = [this] {
     if (auto on_closed = std::exchange(on_closed_, nullptr)) on_closed();
@@ -113,6 +113,10 @@ void HostLine::settled(const NodeOutcome& outcome) {
 bool HostLine::request_stop(const event::SignalReceived& signal, bool kill) {
   host_.stop_requested(signal, kill);
   return true;
+}
+
+std::string HostLine::request_restart(const std::string& who) {
+  return host_.restart_requested(who);
 }
 
 void HostLine::leave() {

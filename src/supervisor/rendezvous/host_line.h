@@ -15,31 +15,39 @@ namespace muster {
 // The line to the coordinator in this process, which it owns.
 class HostLine final : public CoordinatorLine {
  public:
+  // Who is told what the coordinator hears of the whole job.
+  struct Watchers {
+    std::function<void(EventBody)> on_record;
+    std::function<void(int attempt, std::vector<RankSample>)> on_samples;  // may be missing
+  };
+
   // `found.store` is null only for one node alone whose workers host their own store.
   HostLine(Loop& loop, const LaunchPlan& plan, const NodeFacts& facts, Discovery::Found found,
-           Callbacks callbacks, std::function<void(EventBody)> on_record);
+           Callbacks callbacks, Watchers watchers);
 
   void failed(const FailureNotice& notice) override;
   void settled(const NodeOutcome& outcome) override;
   // Everybody who watches the job reads this node's own record.
   void report(const Event&) override {}
   bool request_stop(const event::SignalReceived& signal, bool kill) override;
+  std::string request_restart(const std::string& who) override;
   // The job cannot go on without the node that hosts it: it is stopped on all, and close() waits
   // until that is done.
   void leave() override;
   void close(std::function<void()> on_closed) override;
 
   StoreServer* store() const { return host_.store(); }
+  CoordinatorHost& host() { return host_; }
 
  private:
   // By reference, so that the store still tells its port while the settings are made.
   HostLine(Loop& loop, CoordinatorHost::Settings settings, std::unique_ptr<StoreServer>&& store,
-           const NodeFacts& facts, Callbacks callbacks, std::function<void(EventBody)> on_record);
+           const NodeFacts& facts, Callbacks callbacks, Watchers watchers);
   CoordinatorHost::LocalAgent local_agent();
   void assigned(const Assignment& assignment);
   void ended(const JobEnd& end);
   void settle_unsettled();
-  CoordinatorHost::Callbacks host_callbacks(std::function<void(EventBody)> on_record);
+  CoordinatorHost::Callbacks host_callbacks(Watchers watchers);
 
   Loop& loop_;
   Callbacks callbacks_;

@@ -49,6 +49,11 @@ class JobLink {
   // follows. False: there is no coordinator to tell now, so the caller stops its own workers.
   virtual bool request_stop(const event::SignalReceived& signal, bool kill) = 0;
 
+  // Somebody wants another attempt instead of the one that runs, charged to nobody: an order to
+  // stop follows. The text says why there will be none, "" if it has begun; on another node than
+  // the coordinator's it may still be refused, which is then said on the console.
+  virtual std::string request_restart(const std::string& who) = 0;
+
   // This node goes, the job goes on without it. Its workers are stopped by the caller.
   virtual void leave() = 0;
 

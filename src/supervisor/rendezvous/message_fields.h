@@ -113,6 +113,45 @@ void describe(A&& a, message::StopRequest& m) {
   a("kill", m.kill);
 }
 
+// A header.
+template <typename A>
+void describe(A&& a, std::pair<std::string, std::string>& header) {
+  a("name", header.first);
+  a("value", header.second);
+}
+
+template <typename A>
+void describe(A&& a, message::Answer& m) {
+  a("id", m.id);
+  a("status", m.status);
+  a("headers", m.headers);
+  a("length", m.length);
+}
+
+template <typename A>
+void describe(A&& a, message::Request& m) {
+  a("id", m.id);
+  a("target", m.target);
+  a("headers", m.headers);
+  a("credit", m.credit);
+}
+
+template <typename A>
+void describe(A&& a, message::Watch& m) {
+  a("every_ms", m.every_ms);
+  a("for_ms", m.for_ms);
+}
+
+template <typename A>
+void describe(A&& a, message::RestartRequest& m) {
+  a("who", m.who);
+}
+
+template <typename A>
+void describe(A&& a, message::RestartRefused& m) {
+  a("why", m.why);
+}
+
 template <typename A>
 void describe(A&&, message::Leave&) {}
 template <typename A>

@@ -7,7 +7,10 @@
 #include "supervisor/diagnosis/text_lines.h"
 #include "supervisor/job/event_json.h"
 #include "supervisor/job/json_fields.h"
+#include "supervisor/rendezvous/binary_messages.h"
+#include "supervisor/rendezvous/forwarded_words.h"
 #include "supervisor/rendezvous/message_fields.h"
+#include "supervisor/rendezvous/message_ranges.h"
 
 namespace muster {
 
@@ -23,13 +26,7 @@ constexpr size_t kMaxEventText = 256;
 constexpr size_t kMaxFactText = 256;
 constexpr size_t kMaxLines = 64;         // of an excerpt, of a list of hosts
 constexpr size_t kMaxOthersExcerpt = 4;  // lines that another cause than the root keeps
-constexpr int kMaxWorkersPerNode = 65536;
-constexpr int kMaxRank = 1 << 30;
-constexpr int64_t kMaxTimeUs = int64_t{1} << 60;  // sums of a few stay in range
-constexpr size_t kMaxSecret = 256;                // a nonce, a proof
-constexpr int kMaxNesting = 8;                    // ours have 4
-constexpr int kMaxHeartbeatMs = 3'600'000;
-constexpr int kMaxHeartbeatMisses = 10'000;
+constexpr int kMaxNesting = 8;           // ours have 4
 
 // The kind byte of a frame.
 enum AgentKind : uint8_t {
@@ -42,6 +39,12 @@ enum AgentKind : uint8_t {
   kStopRequest = 7,
   kLeave = 8,
   kGoodbye = 9,
+  kAnswer = 10,
+  kPiece = 11,
+  kAnswerEnd = 12,
+  kAnswerBroken = 13,
+  kSamples = 14,
+  kRestartRequest = 15,
 };
 enum HostKind : uint8_t {
   kChallenge = 65,
@@ -53,19 +56,27 @@ enum HostKind : uint8_t {
   kVerdict = 71,
   kEnd = 72,
   kAwaited = 73,
+  kRequest = 74,
+  kCredit = 75,
+  kCancel = 76,
+  kWatch = 77,
+  kRestartRefused = 78,
 };
 
 // In the order of the variants.
-constexpr uint8_t kAgentKinds[] = {kHello,  kJoin,        kHeartbeat, kFailed, kSettled,
-                                   kEvents, kStopRequest, kLeave,     kGoodbye};
-constexpr uint8_t kHostKinds[] = {kChallenge, kRefuse,  kWelcome, kEcho,   kAssign,
-                                  kStop,      kVerdict, kEnd,     kAwaited};
-constexpr std::string_view kAgentNames[] = {"hello",        "join",    "heartbeat",
-                                            "failed",       "settled", "events",
-                                            "stop_request", "leave",   "goodbye"};
-constexpr std::string_view kHostNames[] = {"challenge",      "refuse", "welcome",
-                                           "heartbeat_echo", "assign", "stop",
-                                           "verdict",        "end",    "awaited"};
+constexpr uint8_t kAgentKinds[] = {kHello,  kJoin,        kHeartbeat,    kFailed,  kSettled,
+                                   kEvents, kStopRequest, kLeave,        kGoodbye, kAnswer,
+                                   kPiece,  kAnswerEnd,   kAnswerBroken, kSamples, kRestartRequest};
+constexpr uint8_t kHostKinds[] = {kChallenge, kRefuse,  kWelcome, kEcho,          kAssign,
+                                  kStop,      kVerdict, kEnd,     kAwaited,       kRequest,
+                                  kCredit,    kCancel,  kWatch,   kRestartRefused};
+constexpr std::string_view kAgentNames[] = {
+    "hello",  "join",         "heartbeat",     "failed",  "settled",
+    "events", "stop_request", "leave",         "goodbye", "answer",
+    "piece",  "answer_end",   "answer_broken", "samples", "restart_request"};
+constexpr std::string_view kHostNames[] = {
+    "challenge", "refuse",  "welcome", "heartbeat_echo", "assign", "stop",  "verdict",
+    "end",       "awaited", "request", "credit",         "cancel", "watch", "restart_refused"};
 static_assert(std::size(kAgentKinds) == std::variant_size_v<AgentMessage>);
 static_assert(std::size(kHostKinds) == std::variant_size_v<HostMessage>);
 static_assert(std::size(kAgentNames) == std::variant_size_v<AgentMessage>);
@@ -122,6 +133,7 @@ bool travels(const EventBody& body) {
          std::holds_alternative<event::FirstOutput>(body) ||
          std::holds_alternative<event::WorkerExited>(body) ||
          std::holds_alternative<event::SignalSent>(body) ||
+         std::holds_alternative<event::LeftoverFound>(body) ||
          std::holds_alternative<event::Trouble>(body);
 }
 
@@ -131,14 +143,20 @@ void fit(T& message) {
 }
 void fit(message::Hello&) {}  // compared, and cleaned by whoever shows it
 void fit(message::Challenge&) {}
-void fit(message::Heartbeat&) {}
-void fit(message::HeartbeatEcho&) {}
+template <BinaryMessage T>
+void fit(T&) {}
 void fit(message::Join& join) {
   NodeFacts& facts = join.facts;
   std::string log_dir = std::move(facts.log_dir);
   Fitter().fit(log_dir);
   Fitter{kMaxFactText}.fit(facts);
   facts.log_dir = std::move(log_dir);
+}
+void fit(message::Request& request) {
+  keep_headers(request.headers);
+}
+void fit(message::Answer& answer) {
+  keep_headers(answer.headers);
 }
 void fit(message::Events& message) {
   std::erase_if(message.events, [](const EventBody& body) { return !travels(body); });
@@ -147,78 +165,8 @@ void fit(message::Events& message) {
     std::visit([](auto& event) { Fitter{kMaxEventText}.fit(event); }, body);
 }
 
-// What is out of range, nullptr if nothing is.
-bool within(int64_t value, int64_t low, int64_t high) {
-  return low <= value && value <= high;
-}
-
-template <typename T>
-const char* find_wrong(const T&) {
-  return nullptr;
-}
-const char* find_wrong(const message::Hello& m) {
-  if (m.run_id.empty() || m.run_id.size() > kMaxRunId) return "run_id";
-  return m.nonce.size() > kMaxSecret ? "nonce" : nullptr;
-}
-const char* find_wrong(const message::Challenge& m) {
-  if (!within(m.time_us, 0, kMaxTimeUs)) return "time_us";
-  return m.nonce.size() > kMaxSecret || m.proof.size() > kMaxSecret ? "nonce or proof" : nullptr;
-}
-const char* find_wrong(const message::Join& m) {
-  const NodeFacts& facts = m.facts;
-  if (facts.id.empty()) return "id";
-  if (!within(facts.workers, 1, kMaxWorkersPerNode)) return "workers";
-  if (facts.node_rank && !within(*facts.node_rank, 0, kMaxRank)) return "node_rank";
-  if (!within(facts.spare_port, 0, 65535)) return "spare_port";
-  if (!within(facts.attempt, -1, kMaxRank)) return "attempt";
-  if (!within(facts.last_attempt, -1, kMaxRank)) return "last_attempt";
-  if (!within(facts.last_restart_count, 0, kMaxRank)) return "last_restart_count";
-  if (!within(m.clock_offset_us, -kMaxTimeUs, kMaxTimeUs)) return "clock_offset_us";
-  return m.proof.size() > kMaxSecret ? "proof" : nullptr;
-}
-const char* find_wrong(const message::Welcome& m) {
-  if (!within(m.heartbeat_ms, 1, kMaxHeartbeatMs)) return "heartbeat_ms";
-  return within(m.heartbeat_misses, 1, kMaxHeartbeatMisses) ? nullptr : "heartbeat_misses";
-}
-const char* find_wrong(const Assignment& a) {
-  if (!within(a.attempt, 0, kMaxRank) || !within(a.restart_count, 0, kMaxRank)) return "attempt";
-  if (!within(a.node, 0, kMaxRank) || !within(a.node_count, a.node + 1, kMaxRank)) return "node";
-  if (!within(a.first_rank, 0, kMaxRank) || !within(a.world_size, a.first_rank + 1, kMaxRank))
-    return "first_rank";
-  if (!within(a.role_first_rank, 0, kMaxRank) || !within(a.role_world_size, 0, kMaxRank))
-    return "role_first_rank";
-  return within(a.master_port, 0, 65535) ? nullptr : "master_port";
-}
-const char* find_wrong(const StopOrder& order) {
-  return within(order.signal, 1, 64) ? nullptr : "signal";
-}
-const char* find_wrong(const event::FailureFound& failure) {
-  if (!within(failure.rank, -1, kMaxRank)) return "rank";
-  return within(failure.time_us, -kMaxTimeUs, kMaxTimeUs) ? nullptr : "time_us";
-}
-const char* find_wrong(const FailureNotice& notice) {
-  return find_wrong(notice.preliminary);
-}
-template <typename T>
-const char* find_wrong_causes(const T& told) {
-  const char* wrong = told.root ? find_wrong(*told.root) : nullptr;
-  for (const event::FailureFound& other : told.others)
-    wrong = wrong ? wrong : find_wrong(other);
-  return wrong;
-}
-const char* find_wrong(const NodeOutcome& outcome) {
-  return find_wrong_causes(outcome);
-}
-const char* find_wrong(const AttemptVerdict& verdict) {
-  if (!within(verdict.restart_count, 0, kMaxRank)) return "restart_count";
-  return find_wrong_causes(verdict);
-}
-const char* find_wrong(const message::StopRequest& request) {
-  return within(request.signal.signal, 1, 64) ? nullptr : "signal";
-}
-const char* find_wrong(const JobEnd& end) {
-  return within(end.exit_code, 0, 255) ? nullptr : "exit_code";
-}
+using muster::body_of;
+using muster::read_body;
 
 template <typename T>
 std::string body_of(T& message) {
@@ -226,18 +174,6 @@ std::string body_of(T& message) {
   Json json = Json::object();
   describe(JsonWriter<Json>{json}, message);
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
-}
-std::string body_of(message::Heartbeat& message) {
-  std::string body;
-  append_u64(body, static_cast<uint64_t>(message.sent_us));
-  append_u64(body, static_cast<uint64_t>(message.clock_offset_us));
-  return body;
-}
-std::string body_of(message::HeartbeatEcho& message) {
-  std::string body;
-  append_u64(body, static_cast<uint64_t>(message.sent_us));
-  append_u64(body, static_cast<uint64_t>(message.time_us));
-  return body;
 }
 std::string body_of(message::Events& message) {
   fit(message);
@@ -286,18 +222,6 @@ const char* read_body(std::string_view body, T& message) {
   JsonReader<Json> reader{json};
   describe(reader, message);
   return reader.wrong;
-}
-const char* read_times(std::string_view body, int64_t& first, int64_t& second, int64_t low) {
-  if (body.size() < 16) return "size";  // later versions may append
-  first = static_cast<int64_t>(read_u64(body.data()));
-  second = static_cast<int64_t>(read_u64(body.data() + 8));
-  return within(first, 0, kMaxTimeUs) && within(second, low, kMaxTimeUs) ? nullptr : "time";
-}
-const char* read_body(std::string_view body, message::Heartbeat& message) {
-  return read_times(body, message.sent_us, message.clock_offset_us, -kMaxTimeUs);
-}
-const char* read_body(std::string_view body, message::HeartbeatEcho& message) {
-  return read_times(body, message.sent_us, message.time_us, 0);
 }
 const char* read_body(std::string_view body, message::Events& message) {
   const Json json = parse(body);

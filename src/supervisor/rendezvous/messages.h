@@ -8,6 +8,7 @@
 
 #include "loop/result.h"
 #include "supervisor/job/event.h"
+#include "supervisor/rendezvous/forwarded_messages.h"
 #include "supervisor/rendezvous/frames.h"
 #include "supervisor/rendezvous/round.h"
 
@@ -16,7 +17,7 @@ namespace muster {
 // What travels over a control connection. The values of round.h go as they are; the rest is here.
 // docs/control-protocol.md says who sends what when.
 
-inline constexpr int kControlVersion = 1;
+inline constexpr int kControlVersion = 2;
 
 // Longest run id; a longer one cannot meet anybody.
 inline constexpr size_t kMaxRunId = 1024;
@@ -51,6 +52,9 @@ struct StopRequest {
   event::SignalReceived signal;
   bool kill = false;
 };
+struct RestartRequest {
+  std::string who;  // "HTTP from 127.0.0.1"
+};
 struct Leave {};    // its workers are gone, or never were; the connection ends now
 struct Goodbye {};  // the answer to JobEnd
 
@@ -76,16 +80,22 @@ struct HeartbeatEcho {
   int64_t sent_us = 0;  // the heartbeat's
   int64_t time_us = 0;  // unix time on the coordinator's clock
 };
+struct RestartRefused {
+  std::string why;
+};
 
 }  // namespace message
 
 using AgentMessage =
     std::variant<message::Hello, message::Join, message::Heartbeat, FailureNotice, NodeOutcome,
-                 message::Events, message::StopRequest, message::Leave, message::Goodbye>;
+                 message::Events, message::StopRequest, message::Leave, message::Goodbye,
+                 message::Answer, message::Piece, message::AnswerEnd, message::AnswerBroken,
+                 message::Samples, message::RestartRequest>;
 
-using HostMessage =
-    std::variant<message::Challenge, message::Refuse, message::Welcome, message::HeartbeatEcho,
-                 Assignment, StopOrder, AttemptVerdict, JobEnd, event::NodesAwaited>;
+using HostMessage = std::variant<message::Challenge, message::Refuse, message::Welcome,
+                                 message::HeartbeatEcho, Assignment, StopOrder, AttemptVerdict,
+                                 JobEnd, event::NodesAwaited, message::Request, message::Credit,
+                                 message::Cancel, message::Watch, message::RestartRefused>;
 
 // A whole frame. Text is made fit to show and cut to the limits of messages.cc, so that every
 // message fits into kMaxFrame; lists are cut likewise. An Assignment travels without its nodes.

@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/rendezvous/remote_agents.h"
 
+#include <algorithm>
 #include <cstdio>
 #include <cstdlib>
 #include <optional>
 
 #include "supervisor/rendezvous/event_gate.h"
 #include "supervisor/rendezvous/heart.h"
+#include "supervisor/rendezvous/sample_push.h"
 
 namespace muster {
 
@@ -20,6 +22,11 @@ constexpr int64_t kMaxSkewUs = 1'000'000;
 constexpr Milliseconds kTick{1};
 // Agents whose clock was spoken of; beyond that none is.
 constexpr size_t kMaxSkewed = 100'000;
+// How often a node tells samples while somebody looks, for how long after that was said, and how
+// often that is said.
+constexpr Milliseconds kWatchedInterval{2'000};
+constexpr Milliseconds kWatchFor{15'000};
+constexpr Milliseconds kWatchAgain{5'000};
 
 std::string skew_text(const std::string& host, int64_t offset_us) {
   char seconds[32];
@@ -66,7 +73,10 @@ RemoteAgents::RemoteAgents(Loop& loop, const CoordinatorHost::Settings& settings
                   {[this](std::unique_ptr<ControlPeer> peer, const message::Join& join) {
                      admit(std::move(peer), join);
                    },
-                   [this](const std::string& line) { outside_.say(line); }}) {}
+                   [this](const std::string& line) { outside_.say(line); }}),
+      requests_(loop, [this](const std::string& id, HostMessage message) {
+        send(id, std::move(message));
+      }) {}
 
 RemoteAgents::~RemoteAgents() = default;
 
@@ -96,7 +106,8 @@ void RemoteAgents::work() {
 void RemoteAgents::Agent::on_message(AgentMessage message) {
   // Some of what follows ends this object, so each case calls one function and returns.
   const Clock::time_point now = Clock::now();
-  host.watch_.heard(place, now);
+  // That workers are measured does not show that the agent hears us.
+  if (!std::holds_alternative<message::Samples>(message)) host.watch_.heard(place, now);
   const std::string id = facts.id;  // some of what follows ends this object
   if (auto* beat = std::get_if<message::Heartbeat>(&message)) {
     host.heartbeat(*this, *beat);
@@ -112,6 +123,12 @@ void RemoteAgents::Agent::on_message(AgentMessage message) {
     request->signal.host = facts.host;
     host.coordinator_.stop_requested(id, request->signal, request->kill, now);
     host.outside_.changed();
+  } else if (auto* samples = std::get_if<message::Samples>(&message)) {
+    host.measured(*this, std::move(*samples));
+  } else if (auto* restart = std::get_if<message::RestartRequest>(&message)) {
+    host.restart(id, restart->who);
+  } else if (host.answered(id, message)) {
+    return;
   } else if (std::holds_alternative<message::Leave>(message)) {
     host.lose(id, Coordinator::Lost::kLeft);
   } else if (std::holds_alternative<message::Goodbye>(message)) {
@@ -193,6 +210,56 @@ void RemoteAgents::settled(Agent& agent, NodeOutcome outcome) {
   outside_.changed();
 }
 
+// Whether it belonged to a request, and so was heard.
+bool RemoteAgents::answered(const std::string& id, AgentMessage& message) {
+  const char* wrong = nullptr;
+  if (auto* piece = std::get_if<message::Piece>(&message)) {
+    wrong = requests_.take(id, *piece);
+  } else if (auto* answer = std::get_if<message::Answer>(&message)) {
+    wrong = requests_.take(id, std::move(*answer));
+  } else if (auto* end = std::get_if<message::AnswerEnd>(&message)) {
+    wrong = requests_.take(id, *end);
+  } else if (auto* broken = std::get_if<message::AnswerBroken>(&message)) {
+    wrong = requests_.take(id, *broken);
+  } else {
+    return false;
+  }
+  if (wrong == nullptr) return true;
+  blame(*agents_.at(id), wrong);
+  lose(id, Coordinator::Lost::kClosed);
+  return true;
+}
+
+// Those of its own ranks, with their times on our clock.
+void RemoteAgents::measured(const Agent& agent, message::Samples samples) {
+  if (!outside_.samples) return;
+  std::erase_if(samples.samples, [&](const RankSample& sample) {
+    return !agent.gate.has(samples.attempt, sample.rank);
+  });
+  if (samples.samples.empty()) return;
+  for (RankSample& sample : samples.samples) {
+    sample.time_us += agent.clock_offset_us;
+    if (sample.last_output_us != 0) sample.last_output_us += agent.clock_offset_us;
+  }
+  outside_.samples(samples.attempt, std::move(samples.samples));
+}
+
+void RemoteAgents::restart(const std::string& id, const std::string& who) {
+  const std::string refusal = coordinator_.restart_requested(id, who, Clock::now());
+  if (!refusal.empty()) send(id, message::RestartRefused{refusal});
+  outside_.changed();
+}
+
+// Of many nodes each tells so much less often that all together tell a thousand times a second.
+void RemoteAgents::watch_samples() {
+  const Clock::time_point now = Clock::now();
+  if (agents_.empty() || (watched_ && now - *watched_ < kWatchAgain)) return;
+  watched_ = now;
+  const auto every = std::clamp(Milliseconds(agents_.size()), kWatchedInterval, kSampleInterval);
+  send_all(message::Watch{static_cast<int>(every.count()), static_cast<int>(kWatchFor.count())});
+  outside_.changed();
+}
+
 void RemoteAgents::blame(const Agent& agent, const std::string& why) {
   doorkeeper_.blame(agent.peer->address(), why);
 }
@@ -218,6 +285,7 @@ void RemoteAgents::remove(const std::string& id) {
 
 // Before it goes, or gets another connection.
 void RemoteAgents::forget(Agent& agent) {
+  requests_.gone(agent.facts.id);
   count_addresses(agent, -1);
   watch_.remove(agent.place);
   if (agent.farewell) farewells_.remove(*agent.farewell);
@@ -270,6 +338,7 @@ void RemoteAgents::assign(const std::string& id, const Assignment& assignment) {
   auto it = agents_.find(id);
   if (it == agents_.end()) return;
   it->second->gate.assigned(assignment);
+  requests_.placed(assignment.attempt, assignment.node, id);
   send_encoded(*it->second, encode(HostMessage(assignment)));
 }
 

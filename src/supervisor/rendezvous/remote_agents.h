@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <unordered_map>
@@ -14,6 +15,7 @@
 #include "supervisor/rendezvous/coordinator.h"
 #include "supervisor/rendezvous/coordinator_host.h"
 #include "supervisor/rendezvous/doorkeeper.h"
+#include "supervisor/rendezvous/node_requests.h"
 #include "supervisor/rendezvous/silence_watch.h"
 
 namespace muster {
@@ -27,6 +29,7 @@ class RemoteAgents {
   struct Outside {
     std::function<void(EventBody)> record;
     std::function<void(std::string line)> say;
+    std::function<void(int attempt, std::vector<RankSample>)> samples;  // may be missing
     std::function<void()>
         changed;  // the coordinator was told something, or there is work for later
   };
@@ -48,12 +51,17 @@ class RemoteAgents {
   void refuse(const action::Refuse& refuse);
   void remove(const std::string& id);
 
+  NodeRequests& requests() { return requests_; }
+  // Asks all for samples more often, for a while.
+  void watch_samples();
+
   // Whether there is something to do from the loop, and doing it.
   bool has_work() const { return !arrivals_.empty() || !unread_.empty(); }
   void work();
 
   // Whether a joined agent has this address, without port.
   bool known(const std::string& address) const { return addresses_.contains(address); }
+  bool has(const std::string& id) const { return agents_.contains(id); }
   size_t size() const { return agents_.size(); }
   size_t strangers() const { return doorkeeper_.size(); }
 
@@ -70,6 +78,9 @@ class RemoteAgents {
   void failed(Agent& agent, FailureNotice notice);
   void settled(Agent& agent, NodeOutcome outcome);
   void note_clock(Agent& agent, int64_t offset_us);
+  void measured(const Agent& agent, message::Samples samples);
+  void restart(const std::string& id, const std::string& who);
+  bool answered(const std::string& id, AgentMessage& message);
   void turn_away(std::unique_ptr<ControlPeer> peer, const message::Refuse& refuse);
   void blame(const Agent& agent, const std::string& why);
   void said_goodbye(const std::string& id);
@@ -96,8 +107,10 @@ class RemoteAgents {
   std::unordered_map<std::string, std::unique_ptr<Agent>> agents_;
   std::unordered_map<std::string, int> addresses_;  // of agents, and how many have each
   std::unordered_set<std::string> skewed_;          // agents whose clock was spoken of
+  std::optional<Clock::time_point> watched_;        // when samples were last asked for
   std::vector<Arrival> arrivals_;
   std::vector<std::string> unread_;  // agents that read too little
+  NodeRequests requests_;
 };
 
 }  // namespace muster

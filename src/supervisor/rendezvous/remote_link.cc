@@ -34,6 +34,16 @@ RemoteLink::RemoteLink(Loop& loop, Settings settings, Approach::Introduction int
       introduction_(std::move(introduction)),
       target_(joined.target),
       callbacks_(std::move(callbacks)),
+      desk_(loop,
+            {[this](AgentMessage message) { stream_->send(std::move(message)); },
+             [this] { return stream_->unsent(); }},
+            callbacks_.on_request),
+      samples_(loop, {callbacks_.take_samples,
+                      [this](message::Samples batch) {
+                        if (stream_->unsent() > kMaxUnsentForEvents) return false;
+                        stream_->send(std::move(batch));
+                        return true;
+                      }}),
       events_(introduction_.facts.host) {
   counted_ = joined.welcome.resumed || introduction_.facts.attempt < 0;
   take(std::move(joined));
@@ -43,11 +53,15 @@ void RemoteLink::take(Approach::Joined joined) {
   stream_ = std::move(joined.stream);
   stream_->set_callbacks({[this](HostMessage message) { on_message(std::move(message)); },
                           [this](const ControlStream::End& end) { broken(end.why); },
-                          [this] { send_events(); }});
+                          [this] {
+                            send_events();
+                            desk_.go_on();
+                          }});
   rate_ = {Milliseconds(joined.welcome.heartbeat_ms), joined.welcome.heartbeat_misses};
   heart_ = std::make_unique<Heart>(
       loop_, rate_, [this](int64_t sent_us) { beat(sent_us); },
       [this] { broken("no word for " + duration_text(rate_.patience().count() * 1000)); });
+  samples_.resume();
 }
 
 void RemoteLink::beat(int64_t sent_us) {
@@ -62,8 +76,28 @@ void RemoteLink::echoed(const message::HeartbeatEcho& echo) {
   callbacks_.on_event(event::Trouble{"clock", skew_text(clock_.us())});
 }
 
+// What serves those who look at the job there, and is no part of its course.
+bool RemoteLink::on_request_message(HostMessage& message) {
+  const char* wrong = nullptr;
+  if (auto* request = std::get_if<message::Request>(&message)) {
+    wrong = desk_.take(std::move(*request));
+  } else if (auto* credit = std::get_if<message::Credit>(&message)) {
+    wrong = desk_.take(*credit);
+  } else if (auto* cancel = std::get_if<message::Cancel>(&message)) {
+    desk_.take(*cancel);
+  } else if (auto* watch = std::get_if<message::Watch>(&message)) {
+    samples_.watch(*watch);
+  } else if (auto* refused = std::get_if<message::RestartRefused>(&message)) {
+    callbacks_.on_say("no restart: " + refused->why);
+  } else {
+    return false;
+  }
+  if (wrong != nullptr) broken(wrong);
+  return true;
+}
+
 void RemoteLink::on_message(HostMessage message) {
-  if (parting_) return;
+  if (parting_ || on_request_message(message)) return;
   std::visit(
       [this](auto& m) {
         using T = std::decay_t<decltype(m)>;
@@ -76,6 +110,7 @@ void RemoteLink::on_message(HostMessage message) {
           counted_ = true;
           failed_.reset();
           settled_.reset();
+          samples_.assigned(m);
           callbacks_.on_assignment(m);
         } else if constexpr (std::is_same_v<T, StopOrder>) {
           stop_request_.reset();
@@ -151,11 +186,24 @@ bool RemoteLink::request_stop(const event::SignalReceived& signal, bool kill) {
   return true;
 }
 
+std::string RemoteLink::request_restart(const std::string& who) {
+  if (!stream_ || parting_) return "the coordinator cannot be reached now";
+  stream_->send(message::RestartRequest{who});
+  return "";
+}
+
+// The connection is over, in whatever way.
+void RemoteLink::disconnect() {
+  stream_.reset();
+  heart_.reset();
+  samples_.pause();
+  desk_.hang_up();
+}
+
 void RemoteLink::broken(const std::string& why) {
   const Clock::time_point last_known = heart_->last_known();
   trouble_ = why;
-  stream_.reset();
-  heart_.reset();
+  disconnect();
   if (parting_) return parted();
   if (ended_) return;  // it has closed after the end, as it should
   const Clock::time_point now = Clock::now();
@@ -210,8 +258,7 @@ void RemoteLink::returned(Approach::Joined joined) {
 
 void RemoteLink::lost() {
   const std::string why = std::move(trouble_);  // we may be dropped in what follows
-  stream_.reset();
-  heart_.reset();
+  disconnect();
   approach_.reset();
   retry_timer_.reset();
   give_up_timer_.reset();
@@ -238,6 +285,8 @@ void RemoteLink::close(std::function<void()> on_closed) {
 void RemoteLink::part(AgentMessage last_word) {
   send_events();
   parting_ = true;
+  samples_.pause();
+  desk_.hang_up();
   approach_.reset();
   retry_timer_.reset();
   give_up_timer_.reset();
@@ -249,8 +298,7 @@ void RemoteLink::part(AgentMessage last_word) {
 
 void RemoteLink::parted() {
   parting_timer_.reset();
-  stream_.reset();
-  heart_.reset();
+  disconnect();
   if (auto on_parted = std::exchange(on_parted_, nullptr)) on_parted();
 }
 

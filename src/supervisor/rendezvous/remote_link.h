@@ -12,6 +12,8 @@
 #include "supervisor/rendezvous/coordinator_line.h"
 #include "supervisor/rendezvous/event_queue.h"
 #include "supervisor/rendezvous/heart.h"
+#include "supervisor/rendezvous/request_desk.h"
+#include "supervisor/rendezvous/sample_push.h"
 
 namespace muster {
 
@@ -37,6 +39,7 @@ class RemoteLink final : public CoordinatorLine {
   void settled(const NodeOutcome& outcome) override;
   void report(const Event& event) override;
   bool request_stop(const event::SignalReceived& signal, bool kill) override;
+  std::string request_restart(const std::string& who) override;
   void leave() override;
   void close(std::function<void()> on_closed) override;
 
@@ -49,8 +52,10 @@ class RemoteLink final : public CoordinatorLine {
   void repeat_unheard();
   void forget_attempt();
   void on_message(HostMessage message);
+  bool on_request_message(HostMessage& message);
   void echoed(const message::HeartbeatEcho& echo);
   void beat(int64_t sent_us);
+  void disconnect();
   void broken(const std::string& why);
   void approach();
   void on_obstacle(const Approach::Failure& failure);
@@ -83,6 +88,8 @@ class RemoteLink final : public CoordinatorLine {
   std::optional<NodeOutcome> settled_;
   std::optional<message::StopRequest> stop_request_;
 
+  RequestDesk desk_;
+  SamplePush samples_;
   EventQueue events_;
   bool sending_events_ = false;  // at the end of this turn
   int judged_ = -1;              // the last attempt whose verdict has come

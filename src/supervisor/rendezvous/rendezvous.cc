@@ -13,6 +13,7 @@
 #include "store/server.h"
 #include "supervisor/cli/rendezvous_planner.h"
 #include "supervisor/cli/store_place.h"
+#include "supervisor/rendezvous/forwarder.h"
 #include "supervisor/rendezvous/host_line.h"
 #include "supervisor/rendezvous/make_discovery.h"
 #include "supervisor/rendezvous/remote_link.h"
@@ -73,6 +74,7 @@ struct Rendezvous::Impl {
   std::unique_ptr<Search> searching;
   std::unique_ptr<CoordinatorLine> line;
   HostLine* hosted = nullptr;  // `line`, while the coordinator is here
+  Forwarder forwarder;         // goes before the line
   std::string where;           // the coordinator, for people
 
   std::optional<int> running;  // the attempt that the job has here and has not settled
@@ -164,6 +166,8 @@ CoordinatorLine::Callbacks Rendezvous::Impl::line_callbacks() {
   };
   callbacks.on_say = outside.job.on_say;
   callbacks.on_event = outside.job.on_event;
+  callbacks.on_request = outside.on_request;
+  callbacks.take_samples = outside.take_samples;
   return callbacks;
 }
 
@@ -197,7 +201,7 @@ void Rendezvous::Impl::host(Discovery::Found found) {
   stage = Stage::kJoined;
   where = "this node";
   auto own = std::make_unique<HostLine>(loop, plan, facts, std::move(found), line_callbacks(),
-                                        outside.on_record);
+                                        HostLine::Watchers{outside.on_record, outside.on_samples});
   hosted = own.get();
   line = std::move(own);
 }
@@ -348,6 +352,11 @@ bool Rendezvous::request_stop(const event::SignalReceived& signal, bool kill) {
   return impl_->line->request_stop(signal, kill);
 }
 
+std::string Rendezvous::request_restart(const std::string& who) {
+  if (impl_->stage != Impl::Stage::kJoined) return "there is no coordinator to ask now";
+  return impl_->line->request_restart(who);
+}
+
 void Rendezvous::leave() {
   impl_->searching.reset();
   impl_->stage = Impl::Stage::kOver;
@@ -369,6 +378,22 @@ StoreServer* Rendezvous::store() const {
 
 bool Rendezvous::hosting() const {
   return impl_->hosted != nullptr;
+}
+
+bool Rendezvous::forward(int attempt, int node, std::unique_ptr<HttpExchange>& exchange) {
+  if (!hosting()) return false;
+  CoordinatorHost& host = impl_->hosted->host();
+  const std::string agent = host.requests().agent_at(attempt, node);
+  if (!host.connected(agent)) return false;
+  impl_->forwarder.forward(
+      std::move(exchange), [&](RemoteQuestion question, RemoteRequest::Callbacks callbacks) {
+        return host.requests().start(agent, std::move(question), std::move(callbacks));
+      });
+  return true;
+}
+
+void Rendezvous::watch_samples() {
+  if (hosting()) impl_->hosted->host().watch_samples();
 }
 
 }  // namespace muster
