@@ -10,6 +10,7 @@
 #include <sstream>
 
 #include "skip.h"
+#include "supervisor/cli/command_table.h"
 #include "supervisor/cli/completion.h"
 #include "supervisor/cli/option_table.h"
 #include "supervisor/cli/parse.h"
@@ -152,6 +153,27 @@ TEST_CASE("docs/options.md is what the table says") {
   CHECK((content.str() == options_markdown()));
 }
 
+TEST_CASE("docs/commands.md ends with what the command table says") {
+  const std::string path = MUSTER_SOURCE_DIR "/docs/commands.md";
+  std::ostringstream content;
+  content << std::ifstream(path).rdbuf();
+  const std::string text = content.str();
+  const size_t tables = text.find("\n### muster ");
+  REQUIRE(tables != std::string::npos);
+  if (std::getenv("MUSTER_UPDATE_DOCS") != nullptr) {
+    std::ofstream(path) << text.substr(0, tables) << commands_markdown();
+    return;
+  }
+  INFO("run this test with MUSTER_UPDATE_DOCS=1 to write the tables anew");
+  CHECK((text.substr(tables) == commands_markdown()));
+}
+
+TEST_CASE("--help and the introduction name the commands") {
+  const std::string out = exit_of({"--help"}).out;
+  for (const CommandSpec& spec : command_table())
+    CHECK(has(out, "muster " + std::string(spec.name) + " [RUN]"));
+}
+
 TEST_CASE("completion scripts name every option") {
   for (const char* shell : {"bash", "zsh", "tcsh", "fish"}) {
     EarlyExit exit = exit_of({"--print-completion", shell});
@@ -181,6 +203,25 @@ TEST_CASE("bash completes options, their values and, after the script, files") {
   CHECK(has(out, "--nproc-per-node\ngpu\ncore-complex\n\npasswd"));
 }
 
+TEST_CASE("bash completes commands, their options and values") {
+  const char* kProbe =
+      ". $1\n"
+      "try() { COMP_WORDS=(\"$@\"); COMP_CWORD=$(($# - 1)); _muster; "
+      "echo \"${COMPREPLY[*]}\"; }\n"
+      "cd /etc\n"
+      "try muster sta\n"
+      "try muster logs --fo\n"
+      "try muster logs -f --stream std\n"
+      "try muster logs --stream = b\n"
+      "try muster status --watch apt\n"
+      "try muster logs --rank ''\n"
+      "try torchrun sta\n"
+      "try torchrun logs --nproc-per\n"
+      "echo end\n";
+  std::string out = shell_output("bash", completion_script("bash"), kProbe);
+  CHECK(out == "status\n--follow\nstdout stderr\nboth\napt\n\n\n\nend\n");
+}
+
 TEST_CASE("other shells accept their completion script") {
   if (installed("zsh")) {
     CHECK(shell_output("zsh -f", completion_script("zsh"),
@@ -199,6 +240,11 @@ TEST_CASE("other shells accept their completion script") {
     std::string out = shell_output("fish", completion_script("fish"),
                                    "source $argv[1]; complete -C 'muster --nproc-per-node g'");
     CHECK(out.starts_with("gpu"));
+    out = shell_output("fish", completion_script("fish"),
+                       "source $argv[1]; complete -C 'muster logs --strea'; "
+                       "complete -C 'muster statu'");
+    CHECK(has(out, "--stream"));
+    CHECK(has(out, "status"));
   } else {
     say_skipped("no fish");
   }

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "supervisor/cli/command_completion.h"
 #include "supervisor/cli/option_table.h"
 #include "supervisor/cli/values.h"
 
@@ -64,7 +65,8 @@ std::string bash_script() {
     cases += "    " + join(ways, "|") + ") " + bash_values(spec) + "; return ;;\n";
   }
   return "_muster() {\n"
-         "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} i word\n"
+         "  local current=${COMP_WORDS[COMP_CWORD]} previous=${COMP_WORDS[COMP_CWORD-1]} i word\n" +
+         bash_commands() +
          "  for ((i = 1; i < COMP_CWORD; i++)); do\n"
          "    word=${COMP_WORDS[i]}\n"
          "    case $word in\n"
@@ -111,7 +113,8 @@ std::string zsh_values(const OptionSpec& spec) {
 }
 
 std::string zsh_script() {
-  std::string out = "#compdef muster torchrun\n_muster() {\n  _arguments -s -S : \\\n";
+  std::string out =
+      "#compdef muster torchrun\n_muster() {\n" + zsh_commands() + "  _arguments -s -S : \\\n";
   for (const OptionSpec& spec : option_table()) {
     std::string about = "[" + escaped(escaped(summary(spec), "[]:\\", "\\"), "'", "'\\'") + "]";
     for (const std::string& way : spellings(spec)) {
@@ -160,7 +163,7 @@ std::string fish_script() {
     }
     out += " -d '" + escaped(summary(spec), "'\\", "\\") + "'\n";
   }
-  return out + "end\n";
+  return out + "end\n" + fish_commands();
 }
 
 }  // namespace

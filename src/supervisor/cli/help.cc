@@ -5,13 +5,12 @@
 #include <sstream>
 
 #include "loop/versions.h"
+#include "supervisor/cli/command_table.h"
 #include "supervisor/cli/option_table.h"
+#include "supervisor/cli/wrap.h"
 
 namespace muster {
 namespace {
-
-constexpr size_t kWidth = 80;
-constexpr size_t kIndent = 6;
 
 constexpr const char* kIntroduction =
     "Starts the workers of a distributed job, brings them together, keeps their logs, and says\n"
@@ -25,25 +24,6 @@ constexpr const char* kExamples =
     "  muster --gpus 2,4,7 --max-restarts 3 --numa-binding node train.py\n"
     "  muster --nproc-per-node 2 -m package.train\n"
     "  muster --nproc-per-node 8 ./solver input.dat\n";
-
-// `text` in lines of at most kWidth, each indented.
-std::string wrapped(std::string_view text) {
-  std::istringstream words{std::string(text)};
-  std::string out;
-  std::string line(kIndent, ' ');
-  bool empty = true;
-  for (std::string word; words >> word;) {
-    if (!empty && line.size() + 1 + word.size() > kWidth) {
-      out += line + "\n";
-      line.assign(kIndent, ' ');
-      empty = true;
-    }
-    if (!empty) line += ' ';
-    line += word;
-    empty = false;
-  }
-  return out + line + "\n";
-}
 
 // "-r, --redirects MAP"
 std::string heading(const OptionSpec& spec) {
@@ -91,7 +71,7 @@ std::string usage_line() {
 }
 
 std::string help_text() {
-  std::string out = usage_line() + "\n" + kIntroduction;
+  std::string out = usage_line() + "\n" + kIntroduction + "\n" + commands_summary();
   for (OptionGroup group : option_groups()) {
     out += "\n" + std::string(group_title(group)) + ":\n";
     for (const OptionSpec& spec : option_table()) {
@@ -119,8 +99,10 @@ std::string options_markdown() {
       "Made from the option table that `muster --help` prints; a test compares the two.\n\n"
       "`muster [options] script [script arguments]`; `muster run ...` is the same. Parsing stops "
       "at "
-      "the script: what follows it is the script's. A script that is really called `run` is given "
-      "as `./run`. Names may be written with dashes or underscores and shortened. A `PET_` "
+      "the script: what follows it is the script's. A script that is really called `run`, "
+      "`status`, `logs` or `view` is given as `./run`; the last three are commands "
+      "([commands.md](commands.md)). Names may be written with dashes or underscores and "
+      "shortened. A `PET_` "
       "variable "
       "is the default of its option; for a flag it is 1, 0, true, false, yes or no.\n";
   for (OptionGroup group : option_groups()) {
