@@ -49,3 +49,11 @@ add_library(zlib_static STATIC IMPORTED)
 set_target_properties(zlib_static PROPERTIES
   IMPORTED_LOCATION ${ZLIB_STATIC}
   INTERFACE_INCLUDE_DIRECTORIES ${ZLIB_INCLUDE})
+
+find_path(RE2_INCLUDE re2/re2.h REQUIRED)
+find_library(RE2_STATIC NAMES libre2.a REQUIRED)
+add_library(re2_static STATIC IMPORTED)
+set_target_properties(re2_static PROPERTIES
+  IMPORTED_LOCATION ${RE2_STATIC}
+  INTERFACE_INCLUDE_DIRECTORIES ${RE2_INCLUDE}
+  INTERFACE_LINK_LIBRARIES Threads::Threads)

@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <malloc.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -15,11 +16,13 @@
 #include <variant>
 #include <vector>
 
+#include "supervisor/cli/command_parse.h"
 #include "supervisor/cli/dry_run.h"
 #include "supervisor/cli/environment.h"
 #include "supervisor/cli/machine.h"
 #include "supervisor/cli/parse.h"
 #include "supervisor/cli/token.h"
+#include "supervisor/commands/commands.h"
 #include "supervisor/supervise.h"
 #include "supervisor/workers/guard.h"
 
@@ -44,14 +47,28 @@ int print(const std::string& text, int code) {
   return 1;
 }
 
+int leave_early(const EarlyExit& early) {
+  std::fputs(early.err.c_str(), stderr);
+  return print(early.out, early.code);
+}
+
+// `muster status`, not a script of that name; but whoever has one should learn how to start it.
+int run_asked(const std::string& word, const ParsedCommand& parsed) {
+  if (auto* early = std::get_if<EarlyExit>(&parsed)) return leave_early(*early);
+  struct stat info;
+  if (stat(word.c_str(), &info) == 0 && S_ISREG(info.st_mode)) {
+    std::fprintf(stderr, "muster: '%s' is a command here; the file of that name starts as ./%s\n",
+                 word.c_str(), word.c_str());
+  }
+  return run_command(std::get<CommandOptions>(parsed));
+}
+
 int run(std::vector<std::string> command) {
+  if (auto asked = parse_command(command)) return run_asked(command[1], *asked);
   Launch launch;
   const Environment environment = current_environment();
   Parsed parsed = parse(command, environment);
-  if (auto* early = std::get_if<EarlyExit>(&parsed)) {
-    std::fputs(early->err.c_str(), stderr);
-    return print(early->out, early->code);
-  }
+  if (auto* early = std::get_if<EarlyExit>(&parsed)) return leave_early(*early);
   Result<LaunchPlan> plan = make_plan(std::get<Options>(parsed), this_machine(), environment);
   hide_own_token();
   if (!plan) {

@@ -10,18 +10,22 @@ namespace muster {
 TEST_CASE("an address that was written is read back, and only its owner can") {
   RunOnDisk run;
   REQUIRE(write_address_file(run.dir, "http://127.0.0.1:1/?token=a"));
-  CHECK(read_address_file(run.dir) == "http://127.0.0.1:1/?token=a");
+  REQUIRE(read_address_file(run.dir));
+  CHECK(read_address_file(run.dir)->url == "http://127.0.0.1:1/?token=a");
+  CHECK(read_address_file(run.dir)->host == this_host());
   struct stat info;
   REQUIRE(stat((run.dir + "/http").c_str(), &info) == 0);
   CHECK((info.st_mode & 0777) == 0600);
   SUBCASE("a second one replaces it") {
     REQUIRE(write_address_file(run.dir, "http://127.0.0.1:2/?token=b"));
-    CHECK(read_address_file(run.dir) == "http://127.0.0.1:2/?token=b");
+    REQUIRE(read_address_file(run.dir));
+    CHECK(read_address_file(run.dir)->url == "http://127.0.0.1:2/?token=b");
+    CHECK(read_address_file(run.dir)->host == this_host());
   }
   SUBCASE("it can be removed, twice") {
     remove_address_file(run.dir);
     remove_address_file(run.dir);
-    CHECK(read_address_file(run.dir) == std::nullopt);
+    CHECK_FALSE(read_address_file(run.dir));
     CHECK_FALSE(std::filesystem::exists(run.dir + "/http.new"));
   }
 }
@@ -48,7 +52,7 @@ TEST_CASE("what is no address file is none: half a line, a folder, a pipe") {
   SUBCASE("a pipe, which would block") {
     REQUIRE(mkfifo(path.c_str(), 0600) == 0);
   }
-  CHECK(read_address_file(run.dir) == std::nullopt);
+  CHECK_FALSE(read_address_file(run.dir));
 }
 
 TEST_CASE("a run lives while its lock is held") {

@@ -34,13 +34,19 @@ Result<void> write_all(int fd, std::string_view text, const std::string& path) {
 
 }  // namespace
 
+std::string this_host() {
+  char name[256] = "";
+  ::gethostname(name, sizeof name - 1);
+  return name;
+}
+
 Result<void> write_address_file(const std::string& run_dir, const std::string& url) {
   const std::string path = file_in(run_dir, kAddressFile);
   const std::string fresh = path + ".new";
   ::unlink(fresh.c_str());
   UniqueFd fd(::open(fresh.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600));
   if (!fd) return errno_error(errno, "create " + fresh);
-  Result<void> done = write_all(fd.get(), url + "\n", fresh);
+  Result<void> done = write_all(fd.get(), url + "\n" + this_host() + "\n", fresh);
   if (done && ::rename(fresh.c_str(), path.c_str()) != 0) done = errno_error(errno, path);
   if (!done) ::unlink(fresh.c_str());
   return done;
@@ -50,7 +56,7 @@ void remove_address_file(const std::string& run_dir) {
   ::unlink(file_in(run_dir, kAddressFile).c_str());
 }
 
-std::optional<std::string> read_address_file(const std::string& run_dir) {
+std::optional<RunAddress> read_address_file(const std::string& run_dir) {
   const std::string path = file_in(run_dir, kAddressFile);
   UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat info;
@@ -62,9 +68,10 @@ std::optional<std::string> read_address_file(const std::string& run_dir) {
   } while (count < 0 && errno == EINTR);
   if (count <= 0) return std::nullopt;
   text.resize(static_cast<size_t>(count));
-  const size_t end = text.find('\n');
-  if (end == std::string::npos || end == 0) return std::nullopt;
-  return text.substr(0, end);
+  const size_t url_end = text.find('\n');
+  const size_t host_end = url_end == std::string::npos ? url_end : text.find('\n', url_end + 1);
+  if (url_end == 0 || host_end == std::string::npos) return std::nullopt;
+  return RunAddress{text.substr(0, url_end), text.substr(url_end + 1, host_end - url_end - 1)};
 }
 
 bool run_lives(const std::string& run_dir) {

@@ -224,9 +224,10 @@ bool RunSource::forward(int, int, std::unique_ptr<HttpExchange>&) {
 
 std::string RunSource::cannot_change(const char* what) const {
   if (!live_) return "the run is over";
-  const std::optional<std::string> url = read_address_file(run_dir_);
+  const std::optional<RunAddress> address = read_address_file(run_dir_);
   return std::string("this page only reads the run's files; ") + what + " the job " +
-         (url ? "from its own page, " + url->substr(0, url->find('?'))
+         (address
+              ? "from its own page, " + address->url.substr(0, address->url.find('?'))
               : "by a signal to pid " + std::to_string(state_.job.pid) + " on " + state_.job.host);
 }
 
