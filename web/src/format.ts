@@ -88,6 +88,15 @@ export function parse_ranks(text: string, limit = 100_000): number[] {
   return ranks;
 }
 
+export function base_name(path: string): string {
+  return path.replace(/\/+$/, "").split("/").at(-1) || path;
+}
+
+// Of a random id its beginning, as the console has it; a name that somebody chose stays whole.
+export function short_id(id: string): string {
+  return /^[0-9a-f]{8}-[0-9a-f]{4}-/.test(id) ? id.slice(0, 8) : id;
+}
+
 // A command line that a shell would read back as it is.
 export function shell_text(words: readonly string[]): string {
   return words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(" ");

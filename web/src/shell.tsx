@@ -3,7 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
 import { notice } from "./clipboard";
-import { clock_text } from "./format";
+import { base_name, clock_text, short_id } from "./format";
 import { help_open } from "./help";
 import { connect, link, model } from "./live";
 import { now_ms } from "./now";
@@ -27,7 +27,7 @@ function useTabTitle(): void {
   const { job } = model.value;
   const state = link.value.state;
   const { word, tone } = job ? job_word(job) : { word: "", tone: "quiet" as Tone };
-  const title = job ? `${kToneMarks[tone]} ${state === "lost" && job.phase !== "ended" ? "no contact" : word} · ${job.program} · muster` : "muster";
+  const title = job ? `${kToneMarks[tone]} ${state === "lost" && job.phase !== "ended" ? "no contact" : word} · ${base_name(job.program)} · muster` : "muster";
   useEffect(() => {
     document.title = title;
     document.querySelector("link[rel=icon]")?.setAttribute("href", kIcons[tone] ?? "/icon.svg");
@@ -90,8 +90,8 @@ export function Shell({ children }: { children: ComponentChildren }) {
           </svg>
         </a>
         <span class="run">
-          <span class="foreign program" title={job?.program}>{job?.program ?? "muster"}</span>
-          <span class="foreign muted run-id" title={job ? `run ${job.run_id}` : undefined}>{job?.run_id}</span>
+          <span class="foreign program" title={job?.program}>{job ? base_name(job.program) : "muster"}</span>
+          <span class="foreign muted run-id" title={job ? `run ${job.run_id}` : undefined}>{job && short_id(job.run_id)}</span>
         </span>
         <nav class="tabs" aria-label="Views">
           <Tab to={overview_route}>Overview</Tab>

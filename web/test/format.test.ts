@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { bytes_text, clock_text, number_text, parse_ranks, ranks_text, shell_text, span_text } from "../src/format";
+import { base_name, bytes_text, clock_text, number_text, parse_ranks, ranks_text, shell_text, short_id, span_text } from "../src/format";
 
 test("a list of ranks is folded and read back", () => {
   assert.equal(ranks_text([5, 0, 2, 1]), "0-2,5");
@@ -23,6 +23,13 @@ test("spans, sizes and numbers have the digits that count", () => {
   assert.equal(bytes_text(999), "999 B");
   assert.equal(number_text(0.93), "0.93");
   assert.equal(number_text(480.6), "481");
+});
+
+test("a path is called by its last part, a random id by its first", () => {
+  assert.equal(base_name("/home/ada/train.py"), "train.py");
+  assert.equal(base_name("/"), "/");
+  assert.equal(short_id("9293af82-3159-454c-bd3d-d8f382cd3c1e"), "9293af82");
+  assert.equal(short_id("digits-of-ada"), "digits-of-ada");
 });
 
 test("a word that a shell would split is quoted", () => {

@@ -10,7 +10,7 @@ const kGroupOf: Record<string, Group> = {
   job_started: "attempts", attempt_started: "attempts", restart_scheduled: "attempts", job_ended: "attempts",
   failure_found: "failures", victims_found: "failures", spawn_failed: "failures",
   node_joined: "nodes", node_lost: "nodes", nodes_awaited: "nodes",
-  signal_received: "signals", stop_ordered: "signals",
+  signal_received: "signals", stop_ordered: "signals", restart_requested: "signals",
   trouble: "trouble", leftover_found: "trouble",
   worker_spawned: "workers", worker_exited: "workers", first_output: "workers", signal_sent: "workers",
 };
@@ -53,6 +53,7 @@ const kSentences: Record<string, (event: JobEvent) => string> = {
     const from = e["sender"] ? ` from ${text(e["sender"])}` : "";
     return `muster got ${signal_text(number(e["signal"]))}${on}${from}${e["forwarded"] ? ", passed on to the workers" : ""}`;
   },
+  restart_requested: (e) => `a restart was asked for${e["who"] ? ` by ${text(e["who"])}` : ""}${e["host"] ? ` on ${text(e["host"])}` : ""}`,
   stop_ordered: (e) => `workers ordered to stop: ${text(e["why"])}`,
   failure_found: (e) => `${number(e.rank) < 0 ? `node ${text(e["host"])}` : `rank ${text(e.rank)} on ${text(e["host"])}`} failed: ${text(e["message"])}`,
   victims_found: (e) => {

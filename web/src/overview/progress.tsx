@@ -49,7 +49,7 @@ async function load(job: Job, attempts: readonly Attempt[]): Promise<void> {
   const { samples } = await get_json<SamplesMessage>(api_url("/api/v1/samples", { history: 1 }));
   update(job.run_id, (history) => history.add(samples));
   const history = recorded.peek()?.history;
-  if (!history?.points("loss").length && !history?.points("steps_per_s").length) await load_series(job, attempts);
+  if (job.log_dir && !history?.points("loss").length && !history?.points("steps_per_s").length) await load_series(job, attempts);
 }
 
 function useHistory(job: Job): History | null {

@@ -58,7 +58,6 @@ export function WaitingCard({ job, waiting, nodes }: { job: Job; waiting: Waitin
           Gone: {gone.map((node, i) => <>{i > 0 && ", "}<span class="foreign">{node.host}{node.lost ? ` (${node.lost.message})` : ""}</span></>)}
         </p>
       )}
-      <p class="muted foreign">{waiting.text}</p>
     </section>
   );
 }
