@@ -10,8 +10,6 @@
 #include "loop/http_connection.h"
 
 #include <algorithm>
-#include <array>
-#include <charconv>
 #include <ctime>
 
 #include "loop/http_answer.h"
@@ -23,12 +21,6 @@ namespace {
 // What a client may still send while it is shown its last answer.
 constexpr size_t kMaxDiscarded = size_t{1} << 20;
 
-std::string hex(size_t number) {
-  std::array<char, 16> digits{};
-  const auto end = std::to_chars(digits.data(), digits.data() + digits.size(), number, 16);
-  return {digits.data(), end.ptr};
-}
-
 size_t weight(const HttpServerRequest& request) {
   size_t sum = sizeof request + request.target.size() + request.path.size() + request.body.size();
   for (const auto& [name, value] : request.headers)
@@ -39,139 +31,6 @@ size_t weight(const HttpServerRequest& request) {
 }
 
 }  // namespace
-
-// The handler's end of a request. Knows its connection until one of them goes.
-class HttpConnection::Exchange final : public HttpExchange {
- public:
-  Exchange(HttpConnection& connection, HttpRequestParser::Parsed parsed)
-      : connection_(&connection), loop_(connection.loop_), parsed_(std::move(parsed)) {}
-
-  ~Exchange() override {
-    if (connection_ == nullptr || answered_) return;
-    if (begun_) {
-      std::exchange(connection_, nullptr)->on_answer_broken();
-    } else {
-      reply_trouble();
-    }
-  }
-
-  const HttpServerRequest& request() const override { return parsed_.request; }
-  void set_callbacks(Callbacks callbacks) override {
-    callbacks_ = std::make_shared<Callbacks>(std::move(callbacks));
-  }
-
-  void reply(int status, HttpHeaders headers, std::string body) override {
-    if (!start(status, std::move(headers), static_cast<int64_t>(body.size()))) return;
-    if (has_body_) head_ += body;
-    connection_->write(std::exchange(head_, {}));
-    end(keeps_alive_);
-  }
-
-  void begin(int status, HttpHeaders headers, int64_t length) override {
-    if (!start(status, std::move(headers), length)) return;
-    connection_->write(std::exchange(head_, {}));
-    if (has_body_) return;
-    // Nobody wants the rest: whoever makes it learns that as if the client had gone.
-    end(keeps_alive_);
-    post_gone();
-  }
-
-  void write(std::string_view piece) override {
-    if (connection_ == nullptr || !begun_ || answered_ || piece.empty()) return;
-    if (length_ >= 0) {
-      piece = piece.substr(0, static_cast<size_t>(length_ - sent_));
-      sent_ += static_cast<int64_t>(piece.size());
-      connection_->write(piece);
-    } else if (parsed_.http_1_0) {
-      connection_->write(piece);
-    } else {
-      std::string chunk = hex(piece.size());
-      chunk.reserve(chunk.size() + piece.size() + 4);
-      chunk += "\r\n";
-      chunk += piece;
-      connection_->write(chunk += "\r\n");
-    }
-  }
-
-  void finish() override {
-    if (connection_ == nullptr || !begun_ || answered_) return;
-    if (length_ >= 0 && sent_ < length_) {  // too little came: the client must not wait for more
-      std::exchange(connection_, nullptr)->on_answer_broken();
-      post_gone();
-      return;
-    }
-    if (length_ < 0 && !parsed_.http_1_0) connection_->write("0\r\n\r\n");
-    end(keeps_alive_);
-  }
-
-  size_t unsent() const override {
-    return connection_ != nullptr ? connection_->answers_held() : 0;
-  }
-
-  // By the connection. The last thing it does.
-  void on_drained() {
-    if (!callbacks_ || !callbacks_->on_drained) return;
-    const std::shared_ptr<Callbacks> keep = callbacks_;
-    keep->on_drained();
-  }
-
-  void on_connection_gone() {
-    connection_ = nullptr;
-    post_gone();
-  }
-
-  // Its end cannot be told from that of the client's interest.
-  bool is_endless() const { return begun_ && length_ < 0; }
-
- private:
-  // False: it cannot be answered any more. True: head_ is what goes out first.
-  bool start(int status, HttpHeaders headers, int64_t length) {
-    if (connection_ == nullptr || begun_) return false;
-    begun_ = true;
-    length_ = length;
-    keeps_alive_ =
-        parsed_.keeps_alive && !connection_->input_ended_ && !(parsed_.http_1_0 && length < 0);
-    has_body_ = parsed_.request.method != "HEAD" && !http_has_no_body(status);
-    head_ = http_head_text({status, std::move(headers), length, keeps_alive_, parsed_.http_1_0,
-                            static_cast<int64_t>(std::time(nullptr))});
-    return true;
-  }
-
-  void end(bool keeps_alive) {
-    answered_ = true;
-    // What was written may have been too much for the server, which then has cut the connection.
-    if (connection_ != nullptr) std::exchange(connection_, nullptr)->on_answered(keeps_alive);
-  }
-
-  void reply_trouble() {
-    constexpr int kStatus = 500;
-    reply(kStatus, {{"Content-Type", "application/json"}},
-          http_error_body(kStatus, "nobody answered this request"));
-  }
-
-  void post_gone() {
-    if (std::exchange(gone_, true)) return;
-    loop_.post([this, alive = std::weak_ptr<int>(alive_)] {
-      if (alive.expired() || !callbacks_ || !callbacks_->on_gone) return;
-      const std::shared_ptr<Callbacks> keep = callbacks_;
-      keep->on_gone();
-    });
-  }
-
-  HttpConnection* connection_;
-  Loop& loop_;
-  HttpRequestParser::Parsed parsed_;
-  std::shared_ptr<Callbacks> callbacks_;
-  std::string head_;
-  int64_t length_ = -1;
-  int64_t sent_ = 0;
-  bool begun_ = false;
-  bool has_body_ = true;
-  bool keeps_alive_ = false;
-  bool answered_ = false;
-  bool gone_ = false;
-  std::shared_ptr<int> alive_ = std::make_shared<int>(0);
-};
 
 HttpConnection::HttpConnection(Loop& loop, Owner& owner, const HttpServer::Limits& limits,
                                const SocketAddress& peer)
@@ -201,7 +60,7 @@ Result<std::unique_ptr<HttpConnection>> HttpConnection::adopt(Loop& loop, Owner&
 }
 
 HttpConnection::~HttpConnection() {
-  if (exchange_ != nullptr) std::exchange(exchange_, nullptr)->on_connection_gone();
+  if (exchange_ != nullptr) std::exchange(exchange_, nullptr)->on_line_gone();
 }
 
 HttpConnection::Use HttpConnection::use() const {
@@ -268,7 +127,7 @@ void HttpConnection::hand_over() {
   for (const HttpRequestParser::Parsed& waiting : queue_)
     queued_bytes_ += weight(waiting.request);
   owner_.on_held(*this);
-  auto exchange = std::make_unique<Exchange>(*this, std::move(parsed));
+  auto exchange = std::make_unique<HttpServerExchange>(loop_, *this, std::move(parsed));
   exchange_ = exchange.get();
   watch_time();
   owner_.on_exchange(std::move(exchange));
@@ -293,7 +152,6 @@ void HttpConnection::on_answered(bool keeps_alive) {
   post_go_on();
 }
 
-// Half an answer went out. Its end must not look like that of a whole one.
 void HttpConnection::on_answer_broken() {
   exchange_ = nullptr;
   cut();
@@ -359,7 +217,7 @@ void HttpConnection::linger() {
 void HttpConnection::retire() {
   if (state_ == State::kRetired) return;
   state_ = State::kRetired;
-  if (exchange_ != nullptr) std::exchange(exchange_, nullptr)->on_connection_gone();
+  if (exchange_ != nullptr) std::exchange(exchange_, nullptr)->on_line_gone();
   timer_.reset();
   stream_.reset();
   owner_.retire(*this);

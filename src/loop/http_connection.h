@@ -9,6 +9,7 @@
 
 #include "loop/http_request_parser.h"
 #include "loop/http_server.h"
+#include "loop/http_server_exchange.h"
 #include "loop/tcp_stream.h"
 #include "loop/timer.h"
 #include "loop/unique_fd.h"
@@ -18,7 +19,7 @@ namespace muster {
 // One client's connection: reads requests ahead within limits, hands them over one at a time, so
 // that answers go out in order, and ends in a way that lets the client see the last answer. Owned
 // by the server, which it asks to retire it.
-class HttpConnection {
+class HttpConnection final : public HttpServerExchange::Line {
  public:
   // The server. It must not drop the connection inside a call; it does so a loop turn later.
   class Owner {
@@ -51,14 +52,12 @@ class HttpConnection {
   void note_progress();
 
   size_t requests_held() const { return parser_.held() + queued_bytes_ + unread_.size(); }
-  size_t answers_held() const { return stream_ ? stream_->unsent() : 0; }
+  size_t answers_held() const override { return stream_ ? stream_->unsent() : 0; }
 
   // Ends it at once; whoever answers is told from the loop.
   void cut();
 
  private:
-  class Exchange;
-
   HttpConnection(Loop& loop, Owner& owner, const HttpServer::Limits& limits,
                  const SocketAddress& peer);
   void on_data(std::string_view bytes);
@@ -66,13 +65,15 @@ class HttpConnection {
   void on_drained();
   void on_time();
 
+  void write(std::string_view bytes) override;
+  bool input_ended() const override { return input_ended_; }
+  void on_answered(bool keeps_alive) override;
+  void on_answer_broken() override;
+
   void read(std::string_view bytes);
   void go_on();
   void hand_over();
   void answer_refusal();
-  void on_answered(bool keeps_alive);
-  void on_answer_broken();
-  void write(std::string_view bytes);
   void start_closing();
   void linger();
   void retire();
@@ -89,9 +90,9 @@ class HttpConnection {
   HttpRequestParser parser_;
   std::deque<HttpRequestParser::Parsed> queue_;  // whole requests
   size_t queued_bytes_ = 0;
-  std::string unread_;                  // bytes behind the last request of a full queue
-  Exchange* exchange_ = nullptr;        // who answers now; owned by the handler
-  HttpRequestParser::Refusal refusal_;  // comes behind the queue
+  std::string unread_;                      // bytes behind the last request of a full queue
+  HttpServerExchange* exchange_ = nullptr;  // who answers now; owned by the handler
+  HttpRequestParser::Refusal refusal_;      // comes behind the queue
   enum class State { kOpen, kClosing, kLingering, kRetired } state_ = State::kOpen;
   bool input_ended_ = false;
   size_t discarded_ = 0;
