@@ -1,5 +1,5 @@
-# The libraries muster is built from, all from the distribution. libuv, llhttp, OpenSSL and
-# zlib are linked in, so that the binary runs on a machine that has none of them.
+# The libraries muster is built from, all from the distribution. libuv, llhttp, OpenSSL,
+# zlib and RE2 are linked in, so that the binary runs on a machine that has none of them.
 
 find_package(Threads REQUIRED)
 
