@@ -66,4 +66,9 @@ void LiveStatus::handle_forwarded(std::unique_ptr<HttpExchange> exchange) {
   exchange->reply(503, {}, "");
 }
 
+void LiveStatus::finish(std::function<void()> on_done) {
+  if (server_) return server_->finish(std::move(on_done));
+  timer_ = Timer::start(loop_, Milliseconds(0), std::move(on_done));
+}
+
 }  // namespace muster

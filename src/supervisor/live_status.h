@@ -8,6 +8,7 @@
 
 #include "loop/loop.h"
 #include "loop/result.h"
+#include "loop/timer.h"
 #include "supervisor/live_source.h"
 #include "supervisor/status/status_server.h"
 
@@ -28,6 +29,9 @@ class LiveStatus {
   // A request of the coordinator's muster about this node.
   void handle_forwarded(std::unique_ptr<HttpExchange> exchange);
 
+  // The job is over: calls back, from the loop, when whoever watches has the rest (StatusServer).
+  void finish(std::function<void()> on_done);
+
  private:
   LiveStatus(Loop& loop, LiveSource::Parts parts);
   Result<void> listen(const HttpPlace& place);
@@ -37,6 +41,7 @@ class LiveStatus {
   const LaunchPlan& plan_;
   LiveSource source_;
   std::unique_ptr<StatusServer> server_;
+  Owned<Timer> timer_;
   std::string problem_;      // why there is none
   bool told_ = false;        // the console knows an address
   bool told_whole_ = false;  // and that the whole job is seen there

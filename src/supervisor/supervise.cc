@@ -113,7 +113,7 @@ class Run {
   void announce();
   void on_job_end(int exit_code);
   void finish_logs();
-  void say_goodbye();
+  void show_and_say_goodbye();
   void stop_when_done();
   void leave();
 
@@ -176,6 +176,7 @@ Result<void> Run::build_status() {
   if (!status) return status.error();
   status_ = std::move(*status);
   recorder_.observe([this](const JobState&, const Event& event) {
+    if (!status_) return;
     if (auto line = status_->observe(event)) logs_->say("muster: " + *line);
   });
   return {};
@@ -271,7 +272,7 @@ void Run::on_job_end(int exit_code) {
   exit_code_ = exit_code;
   ended_ = true;
   hurried_ = job_->asked_to_end();
-  say_goodbye();
+  show_and_say_goodbye();
   const JobState& state = recorder_.state();
   auto log_path = [this](int, int local_rank, Stream stream) {
     return logs_->log_file(local_rank, stream);
@@ -313,16 +314,22 @@ void Run::finish_logs() {
   });
 }
 
-// A node whose front was killed is a lost one, not one that left: its connection just ends.
-void Run::say_goodbye() {
+// A node whose front was killed is a lost one, not one that left: its connection just ends. Others
+// say goodbye when whoever watches has everything: the coordinator's page may get it from here.
+void Run::show_and_say_goodbye() {
   if (job_->front_lost()) {
     said_goodbye_ = true;
-    loop_.post([this] { link_.reset(); });
+    loop_.post([this] {
+      status_.reset();
+      link_.reset();
+    });
     return;
   }
-  link_->close([this] {
-    said_goodbye_ = true;
-    stop_when_done();
+  status_->finish([this] {
+    link_->close([this] {
+      said_goodbye_ = true;
+      stop_when_done();
+    });
   });
 }
 
