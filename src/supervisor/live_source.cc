@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/live_source.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "store/server.h"
@@ -28,16 +29,36 @@ std::optional<StoreCounters> LiveSource::store_counters() const {
   return store ? std::optional(store->counters()) : std::nullopt;
 }
 
-std::vector<RankSample> LiveSource::samples() {
+std::vector<RankSample> LiveSource::own_samples() {
   return {};
 }
 
-bool LiveSource::forward(int, int, std::unique_ptr<HttpExchange>&) {
-  return false;
+void LiveSource::take_samples(int attempt, const std::vector<RankSample>& samples) {
+  if (attempt < sampled_attempt_) return;
+  if (std::exchange(sampled_attempt_, attempt) != attempt) from_others_.clear();
+  for (const RankSample& sample : samples)
+    from_others_[sample.rank] = sample;
 }
 
-std::string LiveSource::restart(const std::string&) {
-  return "the job cannot be restarted";
+std::vector<RankSample> LiveSource::samples() {
+  parts_.link.watch_samples();
+  std::vector<RankSample> samples = own_samples();
+  const AttemptState* attempt = state().current();
+  if (attempt == nullptr || attempt->attempt != sampled_attempt_) return samples;
+  samples.reserve(samples.size() + from_others_.size());
+  for (const auto& [rank, sample] : from_others_)
+    samples.push_back(sample);
+  std::sort(samples.begin(), samples.end(),
+            [](const RankSample& a, const RankSample& b) { return a.rank < b.rank; });
+  return samples;
+}
+
+bool LiveSource::forward(int attempt, int node, std::unique_ptr<HttpExchange>& exchange) {
+  return parts_.link.forward(attempt, node, exchange);
+}
+
+std::string LiveSource::restart(const std::string& who) {
+  return parts_.job.request_restart(who);
 }
 
 std::string LiveSource::stop(const std::string& who, bool kill) {

@@ -4,6 +4,7 @@
 #include <deque>
 #include <functional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "supervisor/cli/plan.h"
@@ -26,6 +27,11 @@ class LiveSource final : public JobSource {
     Job& job;
   };
   explicit LiveSource(Parts parts) : parts_(std::move(parts)) {}
+
+  // What was measured of this node's workers alone, for the coordinator elsewhere.
+  std::vector<RankSample> own_samples();
+  // What was measured of other nodes' workers, where the coordinator is here.
+  void take_samples(int attempt, const std::vector<RankSample>& samples);
 
   // For the recorder: keeps the newest events and passes them on.
   void observe(const Event& event);
@@ -51,6 +57,8 @@ class LiveSource final : public JobSource {
  private:
   Parts parts_;
   std::deque<Event> recent_;
+  int sampled_attempt_ = -1;                         // of what follows
+  std::unordered_map<int, RankSample> from_others_;  // by rank
   int64_t next_seq_ = 0;
   std::function<void(const Event&)> observer_;
 };

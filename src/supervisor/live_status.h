@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "loop/loop.h"
 #include "loop/result.h"
@@ -31,6 +32,12 @@ class LiveStatus {
 
   // The job is over: calls back, from the loop, when whoever watches has the rest (StatusServer).
   void finish(std::function<void()> on_done);
+
+  // What is measured of workers: here, for the coordinator elsewhere; there, for us.
+  std::vector<RankSample> own_samples() { return source_.own_samples(); }
+  void take_samples(int attempt, const std::vector<RankSample>& samples) {
+    source_.take_samples(attempt, samples);
+  }
 
  private:
   LiveStatus(Loop& loop, LiveSource::Parts parts);

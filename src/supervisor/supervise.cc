@@ -211,6 +211,15 @@ Result<void> Run::build_link() {
   outside.job.on_say = [this](const std::string& line) { logs_->say("muster: " + line); };
   outside.job.on_event = [this](EventBody event) { recorder_.record(std::move(event)); };
   outside.on_record = outside.job.on_event;
+  outside.on_request = [this](std::unique_ptr<HttpExchange> exchange) {
+    if (status_) status_->handle_forwarded(std::move(exchange));
+  };
+  outside.take_samples = [this] {
+    return status_ ? status_->own_samples() : std::vector<RankSample>();
+  };
+  outside.on_samples = [this](int attempt, const std::vector<RankSample>& samples) {
+    if (status_) status_->take_samples(attempt, samples);
+  };
   auto link = Rendezvous::create(loop_, launch_.plan, facts(), std::move(outside));
   if (!link) return link.error();
   link_ = std::move(*link);
