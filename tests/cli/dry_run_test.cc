@@ -4,6 +4,7 @@
 #include <doctest/doctest.h>
 
 #include "cli/plan_fixture.h"
+#include "supervisor/cli/shell_quoted.h"
 
 namespace muster {
 

@@ -54,7 +54,7 @@ class Failures(NodesTest):
         """The part of the console that is the final report, but for what is each node's own."""
         lines = node.run.err.splitlines()
         first = max(number for number, line in enumerate(lines) if " failed after " in line)
-        own = ("run folder", "logs", "nothing left")
+        own = ("run folder", "page", "logs", "nothing left")
         return [line for line in lines[first:] if not line.strip().startswith(own)]
 
     def test_a_signal_death_gives_every_node_its_code(self):

@@ -64,6 +64,7 @@ TEST_CASE("a failed job is explained from the culprit down to what is left") {
         "  logs         /runs/4f1c/attempt_0/1/stderr.log\n"
         "               /runs/4f1c/attempt_0/1/stdout.log\n"
         "  run folder   /runs/4f1c\n"
+        "  page         muster view /runs/4f1c\n"
         "  nothing left running\n");
 }
 
@@ -220,10 +221,10 @@ TEST_CASE("a cut traceback keeps its header and its end and counts what is missi
     return line.find("lines left out") != std::string::npos;
   });
   REQUIRE(mark != lines.end());
-  // 25 lines: 7 others, header, mark and 16 of the traceback's 100.
-  CHECK(mark->find("... 83 lines left out ...") != std::string::npos);
+  // 25 lines: 8 others, header, mark and 15 of the traceback's 100.
+  CHECK(mark->find("... 84 lines left out ...") != std::string::npos);
   CHECK((mark - 1)->find("Traceback") != std::string::npos);
-  CHECK((mark + 1)->find("line 84,") != std::string::npos);
+  CHECK((mark + 1)->find("line 85,") != std::string::npos);
 }
 
 TEST_CASE("the end of plain output is kept when it must be cut") {

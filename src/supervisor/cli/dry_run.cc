@@ -6,13 +6,11 @@
 #include "supervisor/cli/machine.h"
 #include "supervisor/cli/ranges.h"
 #include "supervisor/cli/rendezvous_planner.h"
+#include "supervisor/cli/shell_quoted.h"
 #include "supervisor/cli/store_place.h"
 
 namespace muster {
 namespace {
-
-constexpr std::string_view kPlain =
-    "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./:=,+@%";
 
 const char* meeting_name(Meeting meeting) {
   switch (meeting) {
@@ -103,21 +101,6 @@ std::string worker_text(const LaunchPlan& plan, const WorkerPlan& worker) {
 }
 
 }  // namespace
-
-std::string shell_quoted(std::string_view word) {
-  if (!word.empty() && word.find_first_not_of(kPlain) == std::string_view::npos) {
-    return std::string(word);
-  }
-  std::string out = "'";
-  for (char c : word) {
-    if (c == '\'') {
-      out += "'\\''";
-    } else {
-      out += c;
-    }
-  }
-  return out + "'";
-}
 
 std::string dry_run_text(const LaunchPlan& plan) {
   size_t count = plan.workers.size();

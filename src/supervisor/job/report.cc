@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "supervisor/cli/shell_quoted.h"
 #include "supervisor/diagnosis/text_lines.h"
 #include "supervisor/diagnosis/wait_status.h"
 #include "supervisor/job/duration_text.h"
@@ -215,6 +216,10 @@ void add_paths(Lines& lines, const JobState& state, const AttemptState* attempt,
     if (out != err) add_path(lines, err.empty() ? "logs" : "", out);
   }
   add_path(lines, "run folder", state.job.log_dir);
+  const bool failed = state.end && state.end->outcome == Outcome::kFailed;
+  if (failed && !state.job.log_dir.empty()) {
+    add_path(lines, "page", "muster view " + shell_quoted(state.job.log_dir));
+  }
 }
 
 std::string success_headline(const JobState& state) {
