@@ -22,7 +22,7 @@ export interface Waiting {
 }
 
 export interface Trouble {
-  time_us: number;
+  time_us?: Known<number>;
   subject: string;
   message: string;
 }

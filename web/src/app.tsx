@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 import { useMemo } from "preact/hooks";
+import { Guard } from "./guard";
 import { Help, help_open } from "./help";
 import { register_keys } from "./keyboard";
 import { LogsView, SearchView } from "./logs";
@@ -37,8 +38,8 @@ export function App() {
   return (
     <Shell>
       {view === "overview" && <Overview />}
-      {view === "logs" && <LogsView params={params} setParams={setParams} />}
-      {view === "search" && <SearchView params={params} setParams={setParams} />}
+      {view === "logs" && <Guard name="The log"><LogsView params={params} setParams={setParams} /></Guard>}
+      {view === "search" && <Guard name="The search"><SearchView params={params} setParams={setParams} /></Guard>}
       <Help />
     </Shell>
   );

@@ -50,11 +50,12 @@ export function span_text(seconds: number): string {
 const kTime = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
 const kDate = new Intl.DateTimeFormat("en-CA", { year: "numeric", month: "2-digit", day: "2-digit" });
 
-// Of this browser's time zone.
-export function time_text(us: number): string {
-  return kTime.format(us / 1_000);
+// Of this browser's time zone; "" if it is not known.
+export function time_text(us: number | null | undefined): string {
+  return us ? kTime.format(us / 1_000) : "";
 }
-export function date_time_text(us: number): string {
+export function date_time_text(us: number | null | undefined): string {
+  if (!us) return "";
   return `${kDate.format(us / 1_000)} ${kTime.format(us / 1_000)}.${String(Math.floor((us / 1_000) % 1_000)).padStart(3, "0")}`;
 }
 

@@ -4,7 +4,7 @@
 import type { Attempt, ChangeMessage, Job, JobEvent, JobNode, Rank, Sample, StateMessage } from "./api";
 
 // Of the events of single ranks only the newest are kept: a job of 4,096 ranks has many.
-export const kMaxRankEvents = 2_000;
+export const kMaxRankEvents = 20_000;
 const kRankEvents = new Set(["worker_spawned", "worker_exited", "first_output", "signal_sent"]);
 
 export interface Model {

@@ -5,7 +5,7 @@ import { read_json_lines, type Job, type JobEvent } from "../api";
 import { date_time_text, time_text } from "../format";
 import { parse_inert } from "../inert";
 import { model, server_now_us } from "../live";
-import { merge_events } from "../model";
+import { kMaxRankEvents, merge_events } from "../model";
 import { now_ms } from "../now";
 import { href, logs_route } from "../router";
 import { event_time_us, fold_events, group_of, kGroups, since_start, type EventRow, type Group } from "./event_text";
@@ -94,6 +94,7 @@ export function EventsCard({ job }: { job: Job }) {
       <ol class="events" aria-label="Events, the newest first">
         {rows.slice(0, shown).map((row) => <EventLine key={row.first.seq} row={row} />)}
       </ol>
+      {counts.workers >= kMaxRankEvents && <p class="muted">Of the events of single ranks these are the last {kMaxRankEvents.toLocaleString("en")}; the run's events.jsonl has all.</p>}
       {rows.length === 0 && <p class="muted">Nothing of the chosen kinds{zoom ? " in this part" : ""}.</p>}
       {rows.length > shown && (
         <p><button type="button" onClick={() => set_shown(shown + kMoreRows)}>Earlier events</button> <span class="muted">{rows.length - shown} more</span></p>

@@ -106,7 +106,8 @@ function Troubles({ job }: { job: Job }) {
       <ul>
         {troubles.slice(-kMostRows).reverse().map((trouble) => (
           <li>
-            <time class="muted">{time_text(trouble.time_us)}</time> <strong class="foreign">{trouble.subject}</strong>{" "}
+            <time class="muted">{time_text(trouble.time_us)}</time>{" "}
+            <strong class="foreign">{trouble.subject}</strong>{" "}
             <span class="foreign">{trouble.message}</span>
           </li>
         ))}

@@ -3,6 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { api_url, get_rows, type Attempt, type Job, type Rank } from "../api";
 import { plural } from "../format";
+import { Guard } from "../guard";
 import { link, model } from "../live";
 import { navigate, route } from "../router";
 import { FailureCard, OtherFailures } from "./failure";
@@ -93,15 +94,15 @@ function Content({ job }: { job: Job }) {
   const failure = shown?.failure;
   return (
     <>
-      <JobLine job={job} failure_shown={!!failure && shown === last} />
-      {shown && failure && <FailureCard job={job} attempt={shown} failure={failure} focus={params.has("failure")} />}
+      <Guard name="The job's line"><JobLine job={job} failure_shown={!!failure && shown === last} /></Guard>
+      {shown && failure && <Guard name="The failure"><FailureCard job={job} attempt={shown} failure={failure} focus={params.has("failure")} /></Guard>}
       {job.waiting && job.phase === "waiting" && <WaitingCard job={job} waiting={job.waiting} nodes={nodes} />}
-      <Notices job={job} />
+      <Guard name="What needs attention"><Notices job={job} /></Guard>
       {!failure && <OtherFailures job={job} attempts={others} shown={shown} />}
-      {shown && <RanksCard attempts={attempts} attempt={shown} />}
-      <ProgressCard job={job} current={shown === last} />
+      {shown && <Guard name="The ranks"><RanksCard attempts={attempts} attempt={shown} /></Guard>}
+      <Guard name="The progress"><ProgressCard job={job} current={shown === last} /></Guard>
       {failure && <OtherFailures job={job} attempts={others} shown={shown} />}
-      <EventsCard job={job} />
+      <Guard name="The timeline"><EventsCard job={job} /></Guard>
     </>
   );
 }
