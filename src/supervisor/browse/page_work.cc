@@ -15,13 +15,11 @@ constexpr int64_t kMostLines = 10'000;
 constexpr int64_t kMostBytes = int64_t{4} << 20;
 constexpr int64_t kReadPiece = 256 * 1024;
 constexpr int64_t kFirstLookBack = 32 * 1024;  // most pages are small
-// A page does not wait for its lines' numbers if more than this has to be counted for them.
-constexpr int64_t kCountForNumbers = int64_t{16} << 20;
 
 }  // namespace
 
-PageWork::PageWork(std::shared_ptr<IndexedLog> log, LogQuery query)
-    : indexed_(std::move(log)), query_(query) {
+PageWork::PageWork(std::shared_ptr<IndexedLog> log, LogQuery query, int64_t count)
+    : indexed_(std::move(log)), query_(query), count_(count) {
   query_.max_lines = std::clamp<int64_t>(query_.max_lines, 1, kMostLines);
   query_.max_bytes = std::clamp<int64_t>(query_.max_bytes, 1, kMostBytes);
   query_.max_line = std::clamp<int64_t>(query_.max_line, 1, kMostBytes);
@@ -220,7 +218,7 @@ void PageWork::begin_page(int64_t offset) {
 
 Result<void> PageWork::number() {
   for (int64_t offset : {begin_, log_->size()}) {
-    if (indexed_->uncounted_before(offset) > kCountForNumbers) continue;
+    if (indexed_->uncounted_before(offset) > count_) continue;
     auto counted = indexed_->count_to(*log_, offset, budget_);
     if (!counted) return counted.error();
     if (!*counted) return {};

@@ -17,7 +17,10 @@ namespace muster {
 // numbers and times. Made by the LogReader, which gives it its turns.
 class PageWork {
  public:
-  PageWork(std::shared_ptr<IndexedLog> log, LogQuery query);
+  // A page does not wait for its lines' numbers if more than this has to be counted for them.
+  static constexpr int64_t kCountForNumbers = int64_t{16} << 20;
+
+  PageWork(std::shared_ptr<IndexedLog> log, LogQuery query, int64_t count = kCountForNumbers);
 
   // One piece; true when the page is there.
   bool run();
@@ -55,6 +58,7 @@ class PageWork {
 
   std::shared_ptr<IndexedLog> indexed_;
   LogQuery query_;
+  int64_t count_;
   std::optional<LogBytes> log_;  // while a piece runs
   LogBytes::Identity identity_;
   Step step_ = Step::kOpen;
