@@ -3,6 +3,7 @@
 #include "supervisor/status/follow_endpoint.h"
 #include "supervisor/status/job_endpoints.h"
 #include "supervisor/status/log_endpoint.h"
+#include "supervisor/status/merged_endpoint.h"
 #include "supervisor/status/router.h"
 #include "supervisor/status/status_endpoint.h"
 
@@ -22,6 +23,7 @@ std::span<const Route> status_routes() {
       {"GET", "/api/v1/events", handle_events},
       {"GET", "/api/v1/follow", handle_follow},
       {"GET", "/api/v1/logs/{attempt}/{rank}/{stream}", handle_log},
+      {"GET", "/api/v1/merged", handle_merged},
       {"POST", "/api/v1/stop", handle_stop},
       {"POST", "/api/v1/restart", handle_restart},
   };
