@@ -2,6 +2,7 @@
 #include "supervisor/commands/browser.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <spawn.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -34,18 +35,29 @@ std::vector<std::string> openers() {
   return programs;
 }
 
-// Its output must not end up between ours; its end is nobody's business (init reaps it after us).
+// Its output must not end up between ours, and its end is nobody's business.
 bool spawn(const std::string& program, const std::string& argument) {
   posix_spawn_file_actions_t actions;
   ::posix_spawn_file_actions_init(&actions);
   ::posix_spawn_file_actions_addopen(&actions, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
   ::posix_spawn_file_actions_addopen(&actions, STDOUT_FILENO, "/dev/null", O_WRONLY, 0);
   ::posix_spawn_file_actions_addopen(&actions, STDERR_FILENO, "/dev/null", O_WRONLY, 0);
+  // The kernel reaps it; what we ignore it would ignore too.
+  ::signal(SIGCHLD, SIG_IGN);
+  sigset_t defaults;
+  ::sigemptyset(&defaults);
+  for (int number : {SIGCHLD, SIGPIPE})
+    ::sigaddset(&defaults, number);
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  ::posix_spawnattr_setsigdefault(&attributes, &defaults);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGDEF);
   std::string name = program;
   std::string value = argument;
   char* argv[] = {name.data(), value.data(), nullptr};
   pid_t pid = 0;
-  const int failed = ::posix_spawnp(&pid, name.c_str(), &actions, nullptr, argv, environ);
+  const int failed = ::posix_spawnp(&pid, name.c_str(), &actions, &attributes, argv, environ);
+  ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&actions);
   return failed == 0;
 }

@@ -195,10 +195,12 @@ class LogsCommand {
       }
     }
     start_ = start;
+    shown_ = false;
     task_ = print_following(*context_, places_, start, [this](const Result<void>& done) {
       loop_.post([this, done] {
         if (!done) return try_again(done.error());
         tries_ = 0;
+        shown_ = true;
         ask_next();
       });
     });
@@ -225,6 +227,7 @@ class LogsCommand {
     if (++tries_ > kMaxTries) return give_up(error);
     later([this] {
       if (Result<void> opened = open(); !opened) return give_up(opened.error());
+      if (shown_) return ask_next();
       begin(places_.attempt, start_);
     });
   }
@@ -241,6 +244,7 @@ class LogsCommand {
   std::vector<int> attempts_;  // still to be shown
   FollowPlaces places_{-1, {}};
   std::string start_;
+  bool shown_ = false;  // all of the attempt that is followed
   int64_t found_ = 0;
   int tries_ = 0;
   bool prefix_ = true;
