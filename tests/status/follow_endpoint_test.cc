@@ -312,6 +312,24 @@ TEST_CASE_FIXTURE(ServerTest, "too many logs for one stream are refused with wha
   CHECK(answer.body.find("choose at most 512") != std::string::npos);
 }
 
+TEST_CASE_FIXTURE(FollowTest, "too many streams are refused until one goes") {
+  append(0, "x\n");
+  start();
+  for (size_t i = 0; i < FollowSession::kMaxSessions; ++i) {
+    Streamed& one = this->stream("/api/v1/follow?ranks=0&streams=stdout");
+    REQUIRE(run_until([&] { return one.count("lines") == 1; }));
+  }
+  CHECK(get("/api/v1/follow?ranks=0&streams=stdout").status == 503);
+  streams.front().call.reset();
+  bool open = false;
+  for (int i = 0; i < 100 && !open; ++i) {
+    Streamed& again = this->stream("/api/v1/follow?ranks=0&streams=stdout");
+    REQUIRE(run_until([&] { return again.status != 0; }));
+    open = again.status == 200;
+  }
+  CHECK(open);
+}
+
 TEST_CASE_FIXTURE(ServerTest, "before anything runs there is nothing to follow") {
   job.dir = folder.path();
   start();

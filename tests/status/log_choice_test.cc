@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include "diagnosis/run_program.h"
 #include "status/story_job.h"
 
 namespace muster {
@@ -108,6 +109,32 @@ TEST_CASE("a log is a file by its local rank, or on another node") {
   CHECK_FALSE(find_log(job, 1, 4, Stream::kStdout));
   CHECK_FALSE(find_log(job, 2, 0, Stream::kStdout));
   CHECK_FALSE(find_log(job, 0, -1, Stream::kStdout));
+}
+
+TEST_CASE("when the run is over, other nodes' logs are files if their folder is seen here") {
+  TwoNodes job;
+  const TestFolder shared;
+  event::NodeJoined joined;
+  joined.id = "n1";
+  joined.log_dir = shared.path();
+  job.story.say(joined);
+  event::AttemptStarted started;
+  started.attempt = 2;
+  started.world_size = 4;
+  started.node_count = 2;
+  started.nodes = {{0, "node-a", 0, 2}, {1, "node-b", 2, 2, "n1"}};
+  job.story.say(started);
+  job.is_live = false;
+  // A folder that is not that of a run is not taken for it.
+  CHECK_FALSE(find_log(job, 2, 3, Stream::kStdout)->here);
+  shared.write("events.jsonl", "");
+  const auto log = find_log(job, 2, 3, Stream::kStdout);
+  REQUIRE(log);
+  CHECK(log->here);
+  CHECK(log->path == shared.path() + "/attempt_2/1/stdout.log");
+  job.is_live = true;
+  CHECK_FALSE(find_log(job, 2, 3, Stream::kStdout)->here);
+  CHECK(log_place(job.story.state, *log) == "node-b:" + shared.path() + "/attempt_2/1/stdout.log");
 }
 
 TEST_CASE("without log files there is no path") {

@@ -88,6 +88,10 @@ void handle_follow(StatusContext& context, StatusCall call) {
   if (request.method == "HEAD") {
     return call.exchange->reply(200, {{"Content-Type", "text/event-stream"}}, "");
   }
+  if (context.sessions.lasting() >= FollowSession::kMaxSessions) {
+    return reply_error(*call.exchange, 503, "too many logs are followed at a time",
+                       "close a page, or ask again later");
+  }
   if (!cursor || cursor->attempt != logs->front().attempt ||
       cursor->offsets.size() != logs->size()) {
     cursor = LogCursor{logs->front().attempt, {}};

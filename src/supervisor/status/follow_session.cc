@@ -108,6 +108,7 @@ void FollowSession::on_first(size_t i, Result<LogPage> page) {
 void FollowSession::follow(size_t i) {
   LogReader::FollowSettings settings;
   settings.offset = *at_.offsets[i];
+  settings.max_bytes = kMaxPage;
   if (start_.everything) settings.max_lag = std::numeric_limits<int64_t>::max();
   tails_[i].follower =
       context_.reader.follow(tails_[i].log.path, settings,

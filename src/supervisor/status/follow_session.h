@@ -26,7 +26,9 @@ struct FollowStart {
 // other, so that a slow client has at most a page of each waiting for it.
 class FollowSession final : public StatusSession {
  public:
-  static constexpr size_t kMaxUnsent = size_t{512} << 10;  // then it is paused
+  static constexpr size_t kMaxUnsent = size_t{256} << 10;  // then it is paused
+  static constexpr int64_t kMaxPage = int64_t{64} << 10;   // of text, beyond the first lines
+  static constexpr size_t kMaxSessions = 64;               // then 503
   static constexpr Milliseconds kLookEvery{1'000};
   static constexpr Milliseconds kLookInHaste{50};
   static constexpr Milliseconds kSilence{10'000};
@@ -37,6 +39,7 @@ class FollowSession final : public StatusSession {
   ~FollowSession() override;
 
   void hurry() override;
+  bool lasting() const override { return true; }
 
  private:
   struct Tail {

@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/status/log_choice.h"
 
+#include <unistd.h>
+
 #include <algorithm>
 #include <charconv>
+#include <map>
 
 namespace muster {
 
@@ -41,7 +44,52 @@ std::string path_in(const std::string& run_dir, const ChosenLog& log) {
          std::to_string(log.local_rank) + "/" + std::string(stream_name(log.stream)) + ".log";
 }
 
-ChosenLog log_of(const JobSource& source, const AttemptState& attempt, const RankState& rank,
+const AttemptState* find_attempt(const JobState& state, int number) {
+  const auto found = std::find_if(state.attempts.begin(), state.attempts.end(),
+                                  [&](const AttemptState& a) { return a.attempt == number; });
+  return found == state.attempts.end() ? nullptr : &*found;
+}
+
+// The run's folder on that node, "" if it is not known.
+std::string folder_on(const JobState& state, const AttemptState& attempt, int node) {
+  for (const event::NodeSpan& span : attempt.nodes) {
+    const auto known = state.node_at.find(span.id);
+    if (span.node != node || known == state.node_at.end()) continue;
+    return state.nodes[known->second].joined.log_dir;
+  }
+  return "";
+}
+
+// Where logs of an attempt's nodes are had on this machine. Those of other nodes are when the run
+// is over and its nodes shared a file system: every node's folder has a name of its own. While it
+// runs the node itself is asked, so that no file system is waited for.
+class Folders {
+ public:
+  Folders(const JobSource& source, const AttemptState& attempt)
+      : source_(source), attempt_(attempt) {}
+
+  // "" if they are not, or if no logs are kept.
+  const std::string& of(int node) {
+    const auto [entry, is_new] = folders_.try_emplace(node);
+    if (is_new) entry->second = look(node);
+    return entry->second;
+  }
+
+ private:
+  std::string look(int node) const {
+    if (node == attempt_.node) return source_.run_dir();
+    if (source_.live()) return "";
+    std::string folder = folder_on(source_.state(), attempt_, node);
+    const bool there = !folder.empty() && ::access((folder + "/events.jsonl").c_str(), R_OK) == 0;
+    return there ? folder : "";
+  }
+
+  const JobSource& source_;
+  const AttemptState& attempt_;
+  std::map<int, std::string> folders_;
+};
+
+ChosenLog log_of(Folders& folders, const AttemptState& attempt, const RankState& rank,
                  Stream stream) {
   ChosenLog log;
   log.attempt = attempt.attempt;
@@ -50,16 +98,10 @@ ChosenLog log_of(const JobSource& source, const AttemptState& attempt, const Ran
   log.node = rank.node;
   log.stream = stream;
   log.host = attempt.host_of(rank.rank);
-  log.here = rank.node == attempt.node;
-  const std::string run_dir = source.run_dir();
-  if (log.here && !run_dir.empty()) log.path = path_in(run_dir, log);
+  const std::string& folder = folders.of(rank.node);
+  log.here = rank.node == attempt.node || !folder.empty();
+  if (!folder.empty()) log.path = path_in(folder, log);
   return log;
-}
-
-const AttemptState* find_attempt(const JobState& state, int number) {
-  const auto found = std::find_if(state.attempts.begin(), state.attempts.end(),
-                                  [&](const AttemptState& a) { return a.attempt == number; });
-  return found == state.attempts.end() ? nullptr : &*found;
 }
 
 }  // namespace
@@ -100,18 +142,13 @@ std::optional<ChosenLog> find_log(const JobSource& source, int attempt, int rank
   const AttemptState* in = find_attempt(source.state(), attempt);
   const RankState* known = in == nullptr ? nullptr : in->find(rank);
   if (known == nullptr) return std::nullopt;
-  return log_of(source, *in, *known, stream);
+  Folders folders(source, *in);
+  return log_of(folders, *in, *known, stream);
 }
 
 std::string log_place(const JobState& state, const ChosenLog& log) {
-  std::string folder;
-  if (const AttemptState* attempt = find_attempt(state, log.attempt)) {
-    for (const event::NodeSpan& span : attempt->nodes) {
-      const auto known = state.node_at.find(span.id);
-      if (span.node != log.node || known == state.node_at.end()) continue;
-      folder = state.nodes[known->second].joined.log_dir;
-    }
-  }
+  const AttemptState* attempt = find_attempt(state, log.attempt);
+  const std::string folder = attempt ? folder_on(state, *attempt, log.node) : "";
   return log.host + ":" + path_in(folder.empty() ? "RUN_DIR" : folder, log);
 }
 
@@ -153,10 +190,11 @@ Result<std::vector<ChosenLog>> choose_logs(const JobSource& source,
 
   std::vector<ChosenLog> logs;
   for (const AttemptState* attempt : *chosen) {
+    Folders folders(source, *attempt);
     for (const RankState& rank : attempt->ranks) {
       if (ranges && !in_rank_list(*ranges, rank.rank)) continue;
       for (Stream stream : *streams)
-        logs.push_back(log_of(source, *attempt, rank, stream));
+        logs.push_back(log_of(folders, *attempt, rank, stream));
     }
   }
   if (logs.empty() && ranges) return Error{404, "none of these ranks is known here"};

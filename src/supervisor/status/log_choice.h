@@ -22,7 +22,7 @@ struct ChosenLog {
   int node = 0;  // GROUP_RANK in that attempt
   Stream stream = Stream::kStdout;
   std::string host;
-  bool here = false;  // on this machine
+  bool here = false;  // had on this machine
   std::string path;   // of its file; "" if it is not here, or if no logs are kept
 };
 

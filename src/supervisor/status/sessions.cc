@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/status/sessions.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace muster {
@@ -24,6 +25,12 @@ void Sessions::hurry() {
   for (StatusSession* session : all) {
     if (sessions_.contains(session)) session->hurry();
   }
+}
+
+size_t Sessions::lasting() const {
+  return static_cast<size_t>(
+      std::count_if(sessions_.begin(), sessions_.end(),
+                    [](const auto& entry) { return entry.second->lasting(); }));
 }
 
 void Sessions::end(StatusSession& session) {

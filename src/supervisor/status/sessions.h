@@ -18,6 +18,9 @@ class StatusSession {
 
   // The server will go: whoever waits for more to happen sends what there is.
   virtual void hurry() {}
+
+  // Whether it goes on for as long as its client likes.
+  virtual bool lasting() const { return false; }
 };
 
 // Owns the sessions of a status server.
@@ -36,6 +39,7 @@ class Sessions {
 
   void hurry();
 
+  size_t lasting() const;
   size_t size() const { return sessions_.size(); }
 
  private:
