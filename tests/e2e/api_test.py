@@ -14,6 +14,7 @@ import unittest
 import harness
 from api import Api, Known
 from harness import MusterTest, read, wait_until
+from nodes import NodesTest
 
 STRANGER = 65534  # a real second user
 
@@ -337,6 +338,77 @@ class Changes(ApiTest):
         self.assertEqual(api.post("/api/v1/stop?kill=1", api.bearer).status, 200)
         run.wait()
         self.assertLess(time.monotonic() - begun, 15)  # the grace is 30 s
+
+    def test_restart_begins_another_attempt(self):
+        run, api = self.job()
+        wait_until(lambda: api.json("/status")["phase"] == "running", "the job runs")
+        self.assertEqual(api.post("/api/v1/restart", api.bearer).json(), {"ok": True})
+        wait_until(
+            lambda: (s := api.json("/status"))["attempt"] == 1 and s["phase"] == "running",
+            "the next attempt runs",
+        )
+        self.finish(run)
+
+
+class TwoNodes(NodesTest):
+    def two(self, *worker):
+        a, b = self.pair(worker=worker)
+        return a, b, Api(a.run)
+
+    def test_one_page_has_the_logs_of_both(self):
+        script = self.script('echo "hello of $RANK"; echo "err $RANK" >&2; exec sleep 99')
+        a, b, api = self.two(script)
+        for rank in (0, 1):
+            log = f"/api/v1/logs/0/{rank}"
+            wait_until(
+                lambda: api.get(f"{log}/stdout").body == f"hello of {rank}\n".encode(),
+                f"the log of rank {rank} is had",
+            )
+            wait_until(lambda: api.get(f"{log}/stderr").body != b"", "and its stderr")
+            page = api.json(f"{log}/stdout?tail=1")
+            self.assertEqual(page["lines"][0][5], f"hello of {rank}")
+            part = api.get(f"{log}/stdout", {"Range": "bytes=0-4"})
+            self.assertEqual((part.status, part.body), (206, b"hello"))
+        self.assertEqual(len(api.json("/api/v1/nodes")["nodes"]), 2)
+        # The other node's own page has its own ranks.
+        other = Api(b.run)
+        self.assertEqual([row["rank"] for row in other.json("/api/v1/ranks")["ranks"]], [1])
+        a.signal(signal.SIGTERM)
+        for node in (a, b):
+            node.run.wait()
+
+    def test_one_stream_follows_both_without_gap_or_repeat(self):
+        script = self.script(COUNTER, "count.py")
+        a, b, api = self.two(sys.executable, script, "5000")
+        wait_until(lambda: api.json("/status")["phase"] == "running", "the job runs")
+        follower = Follower(api, "/api/v1/follow?streams=stdout&tail=5000")
+        total = 0
+        while not follower.ended:
+            total += 1_500
+            follower.read(lambda lines: sum(map(len, lines.values())) >= total)
+        for node in (a, b):
+            node.run.wait()
+        for rank in (0, 1):
+            self.assertEqual(follower.texts(rank), [f"rank {rank} line {i}" for i in range(5000)])
+
+    def test_a_node_that_is_lost_is_told(self):
+        script = self.script('echo "hello of $RANK"; exec sleep 99')
+        a, b, api = self.two(script)
+        wait_until(lambda: api.get("/api/v1/logs/0/1/stdout").body == b"hello of 1\n", "b's log is had")
+        with api.stream("/api/v1/follow?attempt=0&streams=stdout") as stream:
+            ranks = set()
+            stream.until(
+                lambda event, data: event == "lines" and not ranks.add(data["rank"]) and len(ranks) == 2
+            )
+            b.kill()
+            away = stream.until(lambda event, _: event == "away")[-1][2]
+        self.assertEqual(away["ranks"], "1")
+        self.assertEqual(away["host"], self.host_name("b"))
+        answer = api.get("/api/v1/logs/0/1/stdout")
+        self.assertEqual(answer.status, 502)
+        self.assertIn("attempt_0/0/stdout.log", answer.json()["error"]["hint"])
+        a.signal(signal.SIGTERM)
+        a.run.wait()
 
 
 if __name__ == "__main__":
