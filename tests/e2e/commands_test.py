@@ -15,6 +15,7 @@ import urllib.request
 
 import harness
 from harness import MUSTER, MusterTest, wait_until
+from nodes import NodesTest
 
 ENDLESS = 'echo "rank $RANK is up"; exec sleep 600'
 
@@ -486,6 +487,50 @@ printf 'no newline %s' "$RANK"
         terminal.wait_for("STOPPED after ")
         terminal.send(b"q")
         self.assertEqual(terminal.wait(), 1)
+
+
+class SeveralNodesTest(NodesTest):
+    """Asked on the coordinator's machine, whose name the command has too."""
+
+    WORKER = (
+        "sh", "-c",
+        'echo "rank $RANK is up on $NODE"; while [ ! -e "$T/go" ]; do sleep 0.02; done; echo "bye $RANK"',
+    )
+
+    def ask(self, *words):
+        return self.start(*words, command=[*self.as_host("a"), MUSTER])
+
+    def test_who_is_waited_for(self):
+        a = self.agent("a", workers=2)
+        a.wait_for_event("nodes_awaited")
+        status = self.ask("status", a.run_folder).wait()
+        self.assert_code(status, 0)
+        self.assertTrue(status.out.startswith("WAITING for "), status.out)
+        self.assertRegex(status.out, r"(?m)^missing +1 node$")
+        a.signal(signal.SIGTERM)
+        a.run.wait()
+
+    def test_status_and_logs_are_those_of_all_nodes(self):
+        a, b = self.pair(worker=self.WORKER)
+        for rank in (0, 1):
+            a.wait_for_event("worker_spawned", rank=rank)
+        follow = self.ask("logs", "-f", a.run_folder)
+        for line in ("[0]: rank 0 is up on a", "[1]: rank 1 is up on b"):
+            follow.wait_for_output(line)
+        status = self.ask("status", a.run_folder).wait()
+        self.assert_code(status, 0)
+        self.assertIn("2 ranks run on 2 nodes", status.out)
+        logs = self.ask("logs", "--rank", "1", "--raw", a.run_folder).wait()
+        self.assert_code(logs, 0)
+        self.assertEqual(logs.out, "rank 1 is up on b\n")
+        with open(self.path("go"), "w"):
+            pass
+        self.wait_for_end((a, b), 0)
+        self.assert_code(follow.wait(), 0)
+        self.assertEqual(
+            sorted(follow.out.splitlines()),
+            ["[0]: bye 0", "[0]: rank 0 is up on a", "[1]: bye 1", "[1]: rank 1 is up on b"],
+        )
 
 
 class Terminal:

@@ -2,6 +2,7 @@
 #include "supervisor/cli/command_table.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <utility>
 
@@ -12,6 +13,8 @@
 namespace muster {
 
 namespace {
+
+constexpr std::array<std::string_view, 3> kNames = {"status", "logs", "view"};
 
 constexpr int64_t kMaxCount = 1'000'000'000;
 constexpr int kMaxContext = 100;
@@ -97,7 +100,7 @@ Result<void> set_http(CommandOptions& options, const std::string& text) {
 CommandSpec status_command() {
   CommandSpec spec;
   spec.command = Command::kStatus;
-  spec.name = "status";
+  spec.name = kNames[0];
   spec.summary = "what a run does, or why it failed";
   spec.about =
       "Says what a job does, who is waited for, and why it failed: during the run and "
@@ -202,7 +205,7 @@ std::vector<CommandOption> printing_options() {
 CommandSpec logs_command() {
   CommandSpec spec;
   spec.command = Command::kLogs;
-  spec.name = "logs";
+  spec.name = kNames[1];
   spec.summary = "what its workers wrote";
   spec.about =
       "Prints what the workers of a run wrote, of one rank or of many in the order of "
@@ -225,7 +228,7 @@ CommandSpec logs_command() {
 CommandSpec view_command() {
   CommandSpec spec;
   spec.command = Command::kView;
-  spec.name = "view";
+  spec.name = kNames[2];
   spec.summary = "its page, when the run itself is over";
   spec.about =
       "Serves the page of a run from its files, whether it ended, was killed or still "
@@ -261,6 +264,8 @@ const std::vector<CommandSpec>& command_table() {
 }
 
 const CommandSpec* find_command(std::string_view word) {
+  // Most command lines start a job: they are told apart without making the table.
+  if (std::find(kNames.begin(), kNames.end(), word) == kNames.end()) return nullptr;
   for (const CommandSpec& spec : command_table()) {
     if (spec.name == word) return &spec;
   }

@@ -79,7 +79,7 @@ class LogsCommand {
   }
 
   void later(std::function<void()> then) {
-    timer_ = Timer::start(loop_, kAskAgain, [this, then = std::move(then)] {
+    timer_ = Timer::start(loop_, kAskAgain, [then = std::move(then)] {
       // A copy: the timer is dropped by the next one.
       auto next = then;
       next();

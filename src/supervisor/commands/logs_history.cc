@@ -121,7 +121,8 @@ class History : public LogsTask {
 
   // Says where a bounded log has left out its middle.
   void add_hole(const Log& log, ShownPage& page) const {
-    const auto [begin, end] = *page.hole;
+    const int64_t begin = page.hole->first;
+    const int64_t end = page.hole->second;
     const auto behind = std::find_if(page.lines.begin(), page.lines.end(),
                                      [end](const ShownLine& line) { return line.offset >= end; });
     const bool before = log.offset <= begin && log.step == Step::kOn;
