@@ -107,13 +107,17 @@ TEST_CASE("what a link of another site led to goes on in our own name") {
   CHECK(decision.kind == Kind::kRefresh);
   CHECK(decision.location == "/");
   CHECK_FALSE(decision.cookie.empty());
+}
 
-  Asked later("/");
-  later.with("sec-fetch-site", "cross-site").with("sec-fetch-mode", "navigate");
-  CHECK(later.kind() == Kind::kRefresh);
-  CHECK(later.decide().status == 401);
-  // And that request of ours is refused if the cookie is not there, instead of going round.
-  CHECK(later.with("sec-fetch-site", "same-origin").kind() == Kind::kRefuse);
+TEST_CASE("a page that is refused asks once more, since a link brings no cookie") {
+  Asked asked("/");
+  CHECK(asked.with("accept", "text/html").kind() == Kind::kAskAgain);
+  CHECK(asked.decide().status == 401);
+  CHECK(Asked(kAskAgainPath).kind() == Kind::kAllow);
+  // Nothing but a page can.
+  CHECK(Asked("/").kind() == Kind::kRefuse);
+  CHECK(Asked("/", "HEAD").with("accept", "text/html").kind() == Kind::kRefuse);
+  CHECK(Asked("/", "POST").with("accept", "text/html").kind() == Kind::kRefuse);
 }
 
 TEST_CASE("the same user of this machine reads without a token and changes nothing") {

@@ -124,6 +124,11 @@ AccessDecision welcome(const AccessRules& rules, const HttpServerRequest& reques
   return decision;
 }
 
+bool shows_pages(const HttpServerRequest& request) {
+  return request.method == "GET" &&
+         request.header("accept").value_or("").find("text/html") != std::string_view::npos;
+}
+
 AccessDecision refuse_stranger(const HttpServerRequest& request) {
   AccessDecision decision = refuse(
       401, "this needs the token of the run",
@@ -133,11 +138,9 @@ AccessDecision refuse_stranger(const HttpServerRequest& request) {
             "user that run muster"
           : "changing the job always needs the token: send 'Authorization: Bearer TOKEN' with the "
             "token from the address that muster printed when it started");
-  // Our cookie is not sent along with a link of another site, but with the same request in our own
-  // name.
-  if (is_navigation(request) && from_other_site(request)) {
-    decision.kind = AccessDecision::Kind::kRefresh;
-  }
+  // Our cookie does not come along where a link of another site led here, but it does when the
+  // page that is shown then asks for the same.
+  if (shows_pages(request)) decision.kind = AccessDecision::Kind::kAskAgain;
   return decision;
 }
 
@@ -153,7 +156,7 @@ bool same_secret(std::string_view a, std::string_view b) {
 
 AccessDecision decide_access(const AccessRules& rules, const HttpServerRequest& request,
                              const std::function<bool()>& same_user) {
-  if (request.path == "/healthz") return allow();
+  if (request.path == "/healthz" || request.path == kAskAgainPath) return allow();
   if (!host_is_ours(rules, request)) {
     return refuse(403, "muster is not called by that name here (Host)",
                   "use localhost, the address it listens on" +
@@ -164,9 +167,7 @@ AccessDecision decide_access(const AccessRules& rules, const HttpServerRequest& 
                   "open the page itself, or use a client that is no browser");
   }
   if (is_token(rules, request.parameter("token"))) {
-    const bool by_browser =
-        request.header("accept").value_or("").find("text/html") != std::string_view::npos;
-    return request.method == "GET" && by_browser ? welcome(rules, request) : allow();
+    return shows_pages(request) ? welcome(rules, request) : allow();
   }
   if (is_token(rules, bearer(request)) || is_token(rules, request.cookie(cookie_name(rules)))) {
     return allow();

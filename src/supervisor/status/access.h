@@ -26,8 +26,9 @@ struct AccessDecision {
   enum class Kind {
     kAllow,
     kRedirect,  // 303 to `location`, with `cookie`
-    kRefresh,   // a page that goes on to `location` by itself; "" is the same address again
+    kRefresh,   // a page that goes on to `location` by itself, with `cookie`
     kRefuse,
+    kAskAgain,  // the same as a page that asks once more by itself
   };
   Kind kind = Kind::kRefuse;
   int status = 0;
@@ -41,6 +42,9 @@ struct AccessDecision {
 // this machine and of our own user.
 AccessDecision decide_access(const AccessRules& rules, const HttpServerRequest& request,
                              const std::function<bool()>& same_user);
+
+// The script of that page. No token is needed for it.
+inline constexpr char kAskAgainPath[] = "/ask_again.js";
 
 // Equal or not in a time that tells nothing of where they differ.
 bool same_secret(std::string_view a, std::string_view b);

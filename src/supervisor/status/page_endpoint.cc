@@ -9,6 +9,24 @@
 
 namespace muster {
 
+namespace {
+
+// Once, or a browser without the cookie would go round for ever.
+constexpr char kAskAgain[] = R"(const key = "muster-asked-again";
+if (sessionStorage.getItem(key)) {
+  sessionStorage.removeItem(key);
+} else {
+  sessionStorage.setItem(key, "1");
+  location.reload();
+}
+)";
+
+}  // namespace
+
+void handle_ask_again(StatusContext&, StatusCall call) {
+  call.exchange->reply(200, {{"Content-Type", "text/javascript; charset=utf-8"}}, kAskAgain);
+}
+
 void handle_page_file(StatusContext&, StatusCall call) {
   const PageFile* file = find_page_file(call.request().path);
   if (file == nullptr) return reply_error(*call.exchange, 404, "the page has no such file");

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "supervisor/status/access.h"
 #include "supervisor/status/events_endpoint.h"
 #include "supervisor/status/follow_endpoint.h"
 #include "supervisor/status/job_endpoints.h"
 #include "supervisor/status/log_endpoint.h"
 #include "supervisor/status/merged_endpoint.h"
+#include "supervisor/status/page_endpoint.h"
 #include "supervisor/status/router.h"
 #include "supervisor/status/status_endpoint.h"
 
@@ -11,6 +13,7 @@ namespace muster {
 
 std::span<const Route> status_routes() {
   static constexpr Route kRoutes[] = {
+      {"GET", kAskAgainPath, handle_ask_again},
       {"GET", "/healthz", handle_healthz},
       {"GET", "/metrics", handle_metrics},
       {"GET", "/status", handle_status},

@@ -34,15 +34,21 @@ void redirect(HttpExchange& exchange, const AccessDecision& decision) {
     headers.emplace_back("Location", decision.location);
     return exchange.reply(decision.status, std::move(headers), "");
   }
-  const bool again = decision.location.empty();
-  headers.emplace_back("Refresh", again ? "0" : "0; url=" + decision.location);
-  exchange.reply(decision.status, std::move(headers),
-                 again ? decision.message + ": " + decision.hint + "\n" : "opening muster ...\n");
+  headers.emplace_back("Refresh", "0; url=" + decision.location);
+  exchange.reply(decision.status, std::move(headers), "opening muster ...\n");
 }
 
 void refuse(HttpExchange& exchange, const AccessDecision& decision) {
-  HttpHeaders headers{{"Content-Type", "application/json"}};
+  HttpHeaders headers;
   if (decision.status == 401) headers.emplace_back("WWW-Authenticate", "Bearer realm=\"muster\"");
+  if (decision.kind == AccessDecision::Kind::kAskAgain) {
+    headers.emplace_back("Content-Type", "text/html; charset=utf-8");
+    return exchange.reply(decision.status, std::move(headers),
+                          "<!doctype html>\n<html lang=\"en\">\n<title>muster</title>\n<p>" +
+                              decision.message + "</p>\n<p>" + decision.hint +
+                              "</p>\n<script src=\"" + kAskAgainPath + "\"></script>\n");
+  }
+  headers.emplace_back("Content-Type", "application/json");
   exchange.reply(decision.status, std::move(headers),
                  error_json(decision.status, decision.message, decision.hint));
 }
@@ -124,6 +130,7 @@ void Server::handle(std::unique_ptr<HttpExchange> exchange) {
     case AccessDecision::Kind::kRefresh:
       return redirect(*exchange, decision);
     case AccessDecision::Kind::kRefuse:
+    case AccessDecision::Kind::kAskAgain:
       return refuse(*exchange, decision);
   }
 }
