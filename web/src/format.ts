@@ -76,6 +76,13 @@ export function ranks_text(ranks: readonly number[]): string {
   return parts.join(",");
 }
 
+// The beginning of such a list, and how many there are, where it is long: "0,7,14,… (300)".
+export function short_ranks_text(ranks: readonly number[], length: number): string {
+  const text = ranks_text(ranks);
+  if (text.length <= length) return text;
+  return `${text.slice(0, text.lastIndexOf(",", length))},… (${ranks.length})`;
+}
+
 // The ranks that "0-2,5" names, at most `limit` of them.
 export function parse_ranks(text: string, limit = 100_000): number[] {
   const ranks: number[] = [];

@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { base_name, bytes_text, clock_text, number_text, parse_ranks, ranks_text, shell_text, short_id, span_text } from "../src/format";
+import { base_name, bytes_text, clock_text, number_text, parse_ranks, ranks_text, shell_text, short_id, short_ranks_text, span_text } from "../src/format";
 
 test("a list of ranks is folded and read back", () => {
   assert.equal(ranks_text([5, 0, 2, 1]), "0-2,5");
+  assert.equal(short_ranks_text([0, 7, 14, 21, 28], 8), "0,7,14,… (5)");
   assert.deepEqual(parse_ranks("0-2,5"), [0, 1, 2, 5]);
   assert.deepEqual(parse_ranks("x,3-"), []);
   assert.equal(parse_ranks("0-999999999").length, 100_000);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // An event in words (docs/events.md has their keys), and which filter it falls under.
 import type { JobEvent } from "../api";
-import { plural, ranks_text, signal_text, span_text } from "../format";
+import { plural, short_ranks_text, signal_text, span_text } from "../format";
 
 export const kGroups = ["failures", "attempts", "nodes", "signals", "trouble", "workers"] as const;
 export type Group = (typeof kGroups)[number];
@@ -102,6 +102,7 @@ function likeness(event: JobEvent): string | null {
 }
 
 const kHostsNamed = 4;
+const kRanksLength = 60;
 
 function folded_text(events: readonly JobEvent[]): string {
   const last = events.at(-1);
@@ -112,7 +113,7 @@ function folded_text(events: readonly JobEvent[]): string {
     return `${events.length} nodes came with ${plural(number(last["workers"]), "worker")} each: ${hosts.join(", ")}${events.length > kHostsNamed ? ", …" : ""}`;
   }
   // The sentence of one of them, with all ranks in the place of its own.
-  const ranks = `ranks ${ranks_text(events.map((event) => number(event.rank)))}`;
+  const ranks = `ranks ${short_ranks_text(events.map((event) => number(event.rank)), kRanksLength)}`;
   const sentence = event_text(last.event === "worker_spawned" ? { ...last, pid: undefined } : last);
   return sentence.replace(`rank ${text(last.rank)}`, () => ranks).replace(" wrote its first", " wrote their first").replace("its group", "their groups");
 }

@@ -58,7 +58,7 @@ function Bars({ span, samples }: { span: NodeSpan; samples: ReadonlyMap<number, 
 
 function lost_node(span: NodeSpan, nodes: readonly JobNode[]): JobNode | undefined {
   const same = nodes.filter((node) => node.host === span.host && (node.node === span.node || node.node < 0));
-  return same.length > 0 && same.every((node) => !node.here) ? same.at(-1) : undefined;
+  return same.every((node) => !node.here && node.lost) ? same.at(-1) : undefined;
 }
 
 function NodeName({ span, lost }: { span: NodeSpan; lost: JobNode | undefined }) {
