@@ -226,9 +226,9 @@ export interface Page {
 export type MergedLine = [number, StreamName, ...PageLine];
 export interface Merged {
   lines: MergedLine[];
-  begin_us: number;
-  end_us: number;
-  untimed: number[];
+  at_begin: boolean; // nothing before them
+  at_end: boolean; // nothing behind them yet
+  untimed: number[]; // ranks with a log of which no times are known, which is left out
 }
 
 export interface SearchHit {
@@ -239,6 +239,8 @@ export interface SearchHit {
   number: number;
   time_us: number;
   size: number;
+  ended: boolean;
+  skipped?: number;
   text: string;
   matches: [number, number][];
   before: PageLine[];

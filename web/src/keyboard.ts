@@ -97,7 +97,11 @@ export function handle_key(event: KeyboardEvent): void {
 }
 
 export function start_keyboard(): void {
-  addEventListener("keydown", handle_key);
+  addEventListener("keydown", (event) => {
+    // An open dialog has the keys for itself, Escape above all; only help goes as it came.
+    if (document.querySelector("dialog[open]") && event.key !== "?") return;
+    handle_key(event);
+  });
 }
 
 export function register_keys(section: KeySection): () => void {

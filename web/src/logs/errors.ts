@@ -2,7 +2,7 @@
 import { Level } from "./level";
 import { level, type Line } from "./lines";
 
-const kErrorBlock = 3; // lines without an error that do not end a traceback
+export const kErrorBlock = 3; // lines without an error that do not end a traceback
 
 // From row `at` to the next block of error lines: the row where it begins, -1 if there is none. The
 // lines of one traceback count as one.

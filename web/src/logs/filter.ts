@@ -3,6 +3,7 @@
 // from where the reader is, so that the end of a large one shows at once; of several logs all that
 // was found is taken together, up to a limit, and put in order.
 import { api_url, get_json, type Page } from "../api";
+import { kErrorBlock } from "./errors";
 import { type Level, level_pattern } from "./level";
 import { compare, level, type Line, line_end } from "./lines";
 import { is_single, type Logs, type Query, type Spot } from "./place";
@@ -12,6 +13,7 @@ import type { Chunk, Source } from "./source";
 // Searching backwards goes in windows that grow until something is found.
 const kFirstWindow = 8 << 20;
 const kLastWindow = 256 << 20;
+const kNear = 50;
 export const kMaxFound = 10_000;
 
 export class FilterSource implements Source {
@@ -45,16 +47,17 @@ export class FilterSource implements Source {
     return this.forward(line_end(last), count, signal);
   }
 
-  // The nearest line behind or before `edge`.
+  // The nearest line behind `edge`, or the first one of the nearest block before it.
   async beyond(edge: Line, direction: 1 | -1, signal: AbortSignal): Promise<Line | null> {
-    if (is_single(this.logs)) {
-      const chunk =
-        direction > 0 ? await this.after(edge, 50, signal) : await this.before(edge, 1, signal);
-      return chunk.lines.at(direction > 0 ? 0 : -1) ?? null;
+    const single = is_single(this.logs);
+    if (direction > 0) {
+      const { lines } = single ? await this.after(edge, kNear, signal) : await this.load_all(signal);
+      return lines.find((line) => single || compare(line, edge) > 0) ?? null;
     }
-    const { lines } = await this.load_all(signal);
-    if (direction > 0) return lines.find((line) => compare(line, edge) > 0) ?? null;
-    return lines.findLast((line) => compare(line, edge) < 0) ?? null;
+    const { lines } = single ? await this.before(edge, kNear, signal) : await this.load_all(signal);
+    let at = lines.findLastIndex((line) => single || compare(line, edge) < 0);
+    while (at > 0 && belong_together(lines[at - 1]!, lines[at]!)) --at;
+    return lines[at] ?? null;
   }
 
   // The end, a line or a time as an offset.
@@ -132,6 +135,12 @@ export class FilterSource implements Source {
     );
     return { lines, truncated: end.truncated };
   }
+}
+
+// Lines of one traceback, of which some look like nothing.
+function belong_together(a: Line, b: Line): boolean {
+  if (a.rank !== b.rank || a.stream !== b.stream) return false;
+  return a.number >= 0 && b.number >= 0 ? b.number - a.number <= kErrorBlock : b.offset - a.offset < 400;
 }
 
 function nothing(): Chunk {

@@ -154,8 +154,10 @@ export class Follower {
       error instanceof ApiError && error.status >= 400 && error.status < 500 && error.status !== 429;
     if (!refused) return this.lost(abort, "the server cannot be reached");
     this.hang_up();
-    this.closed = true;
     this.handlers.on_link("refused", error.message);
+    // A rank that does not exist yet may come.
+    if (error.status === 404) this.retry = setTimeout(() => this.connect(), kLastRetry_ms);
+    else this.closed = true;
   }
 
   private lost(abort: AbortController, why: string): void {

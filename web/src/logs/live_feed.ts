@@ -10,6 +10,7 @@ import type { Live } from "./window";
 
 const kFollowTail = 100;
 const kMaxPending = 20_000; // lines between two frames
+const kRate_ms = 1_000;
 const kHiddenFrame_ms = 250; // a hidden tab has no frames
 
 export interface FeedHandlers {
@@ -30,6 +31,7 @@ export class LiveFeed {
   private sizes = new Map<string, number>();
   private counted = new Map<string, number>(); // by log, up to where lines were counted
   private rate = { since: 0, lines: 0 };
+  private calm: ReturnType<typeof setTimeout> | undefined;
 
   constructor(
     logs: Logs,
@@ -49,6 +51,7 @@ export class LiveFeed {
 
   close(): void {
     this.follower.close();
+    clearTimeout(this.calm);
     this.pending = [];
   }
 
@@ -110,8 +113,10 @@ export class LiveFeed {
 
   private note_rate(lines: number): void {
     const now = performance.now();
+    clearTimeout(this.calm);
+    this.calm = setTimeout(() => (this.lines_per_s.value = 0), 2 * kRate_ms);
     this.rate.lines += lines;
-    if (now - this.rate.since < 1_000) return;
+    if (now - this.rate.since < kRate_ms) return;
     this.lines_per_s.value = Math.round((this.rate.lines * 1_000) / (now - this.rate.since));
     this.rate = { since: now, lines: 0 };
   }

@@ -4,6 +4,7 @@
 import { effect } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { plural, ranks_text } from "../format";
+import { model, server_now_us } from "../live";
 import { href } from "../router";
 import { plain_text } from "./ansi";
 import type { Line } from "./lines";
@@ -38,20 +39,28 @@ function row_options(session: LogSession): RowOptions {
   };
 }
 
+// When an attempt began, and its end or now.
+function times_of(attempt: number): [number, number] {
+  const row = model.peek().attempts.find((other) => other.attempt === attempt);
+  return [row?.started_us ?? 0, row?.ended_us || server_now_us()];
+}
+
 // Where in the log the view is, 0 to 1, and how much of it is seen.
 function place_of(session: LogSession, viewport: Viewport): { at: number; size: number } {
   const share = viewport.share();
   const first = session.first.peek();
   const last = session.last.peek();
-  const { size, begin_us, end_us } = session.facts.peek();
+  const { size } = session.facts.peek();
   const scaled = (begin: number, end: number, all: number) => {
     const seen = Math.max(0, end - begin);
     return { at: all > seen ? begin / (all - seen) : 0, size: all > 0 ? seen / all : 1 };
   };
   if (!session.whole && first && last) {
     if (session.single && size) return scaled(first.offset, last.offset + last.size, size);
-    if (begin_us && end_us)
+    if (!session.single) {
+      const [begin_us, end_us] = times_of(session.logs.attempt);
       return scaled(first.time_us - begin_us, last.time_us - begin_us, end_us - begin_us);
+    }
   }
   return { at: share.size < 1 ? share.at / (1 - share.size) : 0, size: share.size };
 }
@@ -63,12 +72,13 @@ export function label_of(logs: Logs): string {
 
 function drag_to(session: LogSession, viewport: Viewport, share: number): void {
   session.pause();
-  const { size, begin_us, end_us } = session.facts.peek();
+  const { size } = session.facts.peek();
   if (session.whole) viewport.scroll_to_share(share * (1 - viewport.share().size));
   else if (share >= 0.999) void session.open({ kind: "end" });
-  else if (session.single && size)
-    void session.open({ kind: "offset", offset: Math.floor(share * size) });
-  else if (begin_us && end_us) {
+  else if (session.single)
+    void session.open({ kind: "offset", offset: Math.floor(share * (size ?? 0)) });
+  else {
+    const [begin_us, end_us] = times_of(session.logs.attempt);
     void session.open({ kind: "time", time_us: Math.floor(begin_us + share * (end_us - begin_us)) });
   }
 }

@@ -24,10 +24,10 @@ export interface Label {
 
 const kRankColours = 12;
 const kLevelClass: Record<number, string> = {
-  [Level.kDebug]: " debug",
+  [Level.kDebug]: " level-debug",
   [Level.kInfo]: "",
-  [Level.kWarning]: " warning",
-  [Level.kError]: " error",
+  [Level.kWarning]: " level-warning",
+  [Level.kError]: " level-error",
 };
 const kDark = 0x15181c;
 const kLight = 0xf6f7f8;
@@ -52,7 +52,7 @@ export function build_row(line: Line, options: RowOptions): HTMLElement {
 }
 
 export function row_class(line: Line, as: Level, options: RowOptions): string {
-  if (line.notice) return "row notice";
+  if (line.notice) return "row gap";
   let name = "row" + (kLevelClass[as] ?? "");
   if (line.stream === "stderr") name += " stderr";
   if (!line.ended) name += " open";
@@ -79,7 +79,6 @@ function cut(text: string, at: number): string {
 
 function draw_text(into: HTMLElement, line: Line, options: RowOptions): void {
   const marks = line.hits ?? options.marks?.(line) ?? [];
-  if (line.skipped > 0) into.append(symbol(`… ${bytes_text(line.skipped)} before this`));
   // A redrawn line is drawn from all of it: what is at its end is what shows.
   const text = line.text.includes("\r") ? line.text + line.more : shown_text(line);
   for (const span of parse_line(text, marks)) into.append(draw_span(span));
@@ -90,12 +89,6 @@ function draw_span(span: Span): Node {
   const node = element(span.hit ? "mark" : "span", span.symbol ? "symbol" : "");
   node.append(span.text);
   if (span.style && !span.hit) paint(node, span.style);
-  return node;
-}
-
-function symbol(text: string): HTMLElement {
-  const node = element("span", "symbol");
-  node.append(text);
   return node;
 }
 

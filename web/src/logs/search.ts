@@ -67,7 +67,15 @@ export async function run_search(
 }
 
 function found_of(hit: NonNullable<SearchMessage["hit"]>): Found {
-  const line = make_line(hit, [hit.offset, hit.number, hit.time_us, hit.size, true, hit.text]);
+  const line = make_line(hit, [
+    hit.offset,
+    hit.number,
+    hit.time_us,
+    hit.size,
+    hit.ended,
+    hit.text,
+    hit.skipped,
+  ]);
   line.hits = hit.matches;
   const near = (rows: typeof hit.before) =>
     rows.map((row) => {

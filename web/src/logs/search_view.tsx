@@ -210,7 +210,8 @@ export function SearchView({ params, setParams }: ViewProps) {
   ]);
 
   return (
-    <main class="search" aria-label="Search">
+    <main id="main" class="search" tabIndex={-1}>
+      <h1 class="hidden-text">Search all logs</h1>
       <form
         ref={form}
         class="log-tools"
@@ -247,7 +248,12 @@ export function SearchView({ params, setParams }: ViewProps) {
         </Toggle>
         <label>
           <span class="name">Attempt</span>{" "}
-          <select name="attempt" value={params.get("attempt") ?? ""} onChange={() => submit()}>
+          <select
+            name="attempt"
+            aria-label="Attempt"
+            value={params.get("attempt") ?? ""}
+            onChange={() => submit()}
+          >
             <option value="">all</option>
             {model.value.attempts.map((row) => (
               <option value={row.attempt}>{row.attempt}</option>
@@ -259,6 +265,7 @@ export function SearchView({ params, setParams }: ViewProps) {
           <input
             type="text"
             name="ranks"
+            aria-label="Ranks"
             size={7}
             placeholder="all"
             value={params.get("ranks") ?? ""}
@@ -267,7 +274,12 @@ export function SearchView({ params, setParams }: ViewProps) {
         </label>
         <label>
           <span class="name">Streams</span>{" "}
-          <select name="streams" value={params.get("streams") ?? ""} onChange={() => submit()}>
+          <select
+            name="streams"
+            aria-label="Streams"
+            value={params.get("streams") ?? ""}
+            onChange={() => submit()}
+          >
             <option value="">both</option>
             <option value="stdout">stdout</option>
             <option value="stderr">stderr</option>
@@ -277,6 +289,7 @@ export function SearchView({ params, setParams }: ViewProps) {
           <span class="name">Lines around</span>{" "}
           <select
             name="context"
+            aria-label="Lines around"
             value={params.get("context") ?? String(kContext)}
             onChange={() => submit()}
           >

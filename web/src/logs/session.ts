@@ -55,8 +55,14 @@ export class LogSession {
     this.finder = new Finder(logs, (line) => this.go_to(line));
     this.feed = new LiveFeed(logs, {
       on_pieces: (pieces, fresh) => this.take_live(pieces, fresh),
-      on_page: ({ size, total_lines }) => {
-        if (this.single) this.note_facts({ exists: true, size, total_lines });
+      on_page: ({ size, total_lines, lines }) => {
+        if (!this.single) return;
+        const last = lines.at(-1)?.[1] ?? -1;
+        this.note_facts({
+          exists: true,
+          size,
+          total_lines: total_lines < 0 ? last + Number(last >= 0) : total_lines,
+        });
       },
       on_skip: (log, from) => this.window.expect(log, from),
       on_emptied: () => this.reload(),
@@ -330,10 +336,14 @@ export class LogSession {
   }
 
   private take_live(pieces: readonly Live[], fresh: number): boolean {
-    if (!this.loaded) return false;
+    if (!this.loaded) {
+      // The log has come to be since it was asked for in vain.
+      if (this.error.peek() && !this.work) void this.open({ kind: "end" });
+      return false;
+    }
     const following = this.following.peek();
     const all = this.at_least === Level.kNone;
-    const wanted = all ? pieces : pieces.map((piece) => this.only_level(piece));
+    const wanted = all && this.single ? pieces : pieces.map((piece) => this.only_wanted(piece));
     if (!following && this.window.at_end && this.lines_behind_view() > kKeepWhilePaused) {
       this.window.detach();
     }
@@ -350,8 +360,12 @@ export class LogSession {
     return this.rows.peek().length - this.viewport.find(last);
   }
 
-  private only_level(piece: Live): Live {
-    return { ...piece, lines: piece.lines.filter((line) => level_of(line.text) >= this.at_least) };
+  // Of the level that is shown; among several logs, those that have a place in time.
+  private only_wanted(piece: Live): Live {
+    const wanted = (line: Line) =>
+      (this.single || line.time_us > 0) &&
+      (this.at_least === Level.kNone || level_of(line.text) >= this.at_least);
+    return { ...piece, lines: piece.lines.filter(wanted) };
   }
 
   private show(how: Show): void {
@@ -366,7 +380,7 @@ export class LogSession {
     const next = { ...old };
     let changed = false;
     for (const [name, value] of Object.entries(facts)) {
-      if (value === undefined || (name === "total_lines" && value === -1)) continue;
+      if (value === undefined || (name === "total_lines" && Number(value) <= 0)) continue;
       if (next[name as keyof Facts] !== value) {
         (next as Record<string, unknown>)[name] = value;
         changed = true;

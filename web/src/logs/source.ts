@@ -26,8 +26,6 @@ export interface Facts {
   growing?: boolean;
   size?: number;
   total_lines?: number;
-  begin_us?: number;
-  end_us?: number;
   untimed?: number[];
 }
 
@@ -109,23 +107,23 @@ export class MergedSource implements Source {
   constructor(readonly logs: Logs) {}
 
   load(spot: Spot, count: number, signal: AbortSignal): Promise<Chunk> {
-    if (spot.kind === "end") return this.ask({ tail: count }, count, "back", signal);
-    if (spot.kind === "begin") return this.ask({ time: 0 }, count, "on", signal);
-    if (spot.kind === "time") return this.ask({ time: spot.time_us }, count, "on", signal);
+    if (spot.kind === "end") return this.ask({ tail: count }, count, signal);
+    if (spot.kind === "begin") return this.ask({ time: 0 }, count, signal);
+    if (spot.kind === "time") return this.ask({ time: spot.time_us }, count, signal);
     if (spot.kind === "at") {
       // Behind the place just before it, so that the line itself is among them.
       const where = `${spot.time_us}.${spot.rank}.${stream_index(spot.stream)}.${spot.offset - 1}`;
-      return this.ask({ cursor: `after:${where}` }, count, "on", signal);
+      return this.ask({ cursor: `after:${where}` }, count, signal);
     }
     throw new ApiError(400, "several logs have no common line numbers or offsets");
   }
 
   before(first: Line, count: number, signal: AbortSignal): Promise<Chunk> {
-    return this.ask({ cursor: `before:${this.cursor(first)}` }, count, "back", signal);
+    return this.ask({ cursor: `before:${this.cursor(first)}` }, count, signal);
   }
 
   after(last: Line, count: number, signal: AbortSignal): Promise<Chunk> {
-    return this.ask({ cursor: `after:${this.cursor(last)}` }, count, "on", signal);
+    return this.ask({ cursor: `after:${this.cursor(last)}` }, count, signal);
   }
 
   private cursor(line: Line): string {
@@ -135,7 +133,6 @@ export class MergedSource implements Source {
   private async ask(
     where: Record<string, string | number>,
     count: number,
-    way: "on" | "back",
     signal: AbortSignal,
   ): Promise<Chunk> {
     const { attempt, ranks, streams } = this.logs;
@@ -148,13 +145,7 @@ export class MergedSource implements Source {
     };
     const answer = await get_json<Merged>(api_url("/api/v1/merged", query), signal);
     const lines = answer.lines.map((row) => line_of_merged(attempt, row)).sort(compare);
-    const short = lines.length === 0;
-    const { begin_us, end_us, untimed } = answer;
-    return {
-      lines,
-      at_begin: way === "back" ? short : where["time"] === 0,
-      at_end: way === "on" ? short : where["tail"] !== undefined,
-      facts: { begin_us, end_us, untimed, exists: lines.length > 0 },
-    };
+    const { at_begin, at_end, untimed } = answer;
+    return { lines, at_begin, at_end, facts: { untimed, exists: lines.length > 0 } };
   }
 }

@@ -2,7 +2,7 @@
 // The line below the log: where one is in it, how the connection is, what the last command said.
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
-import { bytes_text, time_text } from "../format";
+import { bytes_text, ranks_text, time_text } from "../format";
 import type { LinkState } from "./follow";
 import type { Spot } from "./place";
 import type { LogSession } from "./session";
@@ -119,7 +119,10 @@ export function StatusBar({ session, going, on_close, children }: Props) {
     <footer class="log-status">
       {going ? <GoTo session={session} on_close={on_close} /> : <Where session={session} />}
       {untimed && untimed.length > 0 && (
-        <span class="muted">no times are known of {untimed.length} of these logs: they stand first</span>
+        <span>
+          No times are known of {untimed.length === 1 ? "rank" : "ranks"} {ranks_text(untimed)}: see
+          their logs one by one.
+        </span>
       )}
       <span class="says" role="status">
         {session.error.value ? (

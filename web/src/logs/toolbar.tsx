@@ -49,7 +49,11 @@ export function AttemptChoice({ logs, set }: { logs: Logs; set: (attempt: number
   return (
     <label title="[ and ]">
       <span class="name">Attempt</span>{" "}
-      <select value={logs.attempt} onChange={(event) => set(Number(event.currentTarget.value))}>
+      <select
+        aria-label="Attempt"
+        value={logs.attempt}
+        onChange={(event) => set(Number(event.currentTarget.value))}
+      >
         {all.map((attempt) => (
           <option value={attempt}>{attempt}</option>
         ))}
@@ -74,6 +78,7 @@ function RankChoice({ logs, set }: { logs: Logs; set: (ranks: number[]) => void 
         <input
           type="text"
           class="ranks"
+          aria-label="Ranks"
           size={7}
           value={ranks_text(logs.ranks)}
           aria-invalid={wrong}
@@ -185,7 +190,7 @@ function Looks({ session }: { session: LogSession }) {
       {!session.single && (
         <Toggle
           on={fold}
-          label="Show identical lines of several ranks once"
+          label="Fold identical lines of several ranks"
           title="x"
           set={() => toggle_pref("fold")}
         >

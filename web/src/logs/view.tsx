@@ -1,10 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The log view: its address is its state, its keys are all that it can do.
 import { useEffect, useMemo, useRef, useState } from "preact/hooks";
+import { announce, copy_text } from "../clipboard";
+import { plural } from "../format";
 import { useKeys, type KeyBinding } from "../keyboard";
 import { model } from "../live";
 import { type Navigation, navigate } from "../router";
-import { copy_text } from "./clipboard";
 import { kLevelNames, Level } from "./level";
 import type { Line } from "./lines";
 import { LogPane, label_of } from "./log_pane";
@@ -70,13 +71,9 @@ function useBindings(session: LogSession, choices: Choices, find: () => void, go
   };
   const level = (step: number) =>
     set_level(((at_least + step + kLevelNames.length) % kLevelNames.length) as Level);
-  const copy = async () => {
+  const copy = () => {
     const rows = viewport()?.marked() ?? [];
-    if (rows.length === 0) return;
-    const done = await copy_text(rows.map(copied_text).join("\n"));
-    session.notice.value = done
-      ? `${rows.length} lines copied`
-      : "the browser does not let this page copy";
+    if (rows.length > 0) void copy_text(rows.map(copied_text).join("\n"), plural(rows.length, "line"));
   };
   const escape = () => {
     session.notice.value = "";
@@ -132,7 +129,7 @@ function useBindings(session: LogSession, choices: Choices, find: () => void, go
       label: "mark lines from here",
       run: () => viewport()?.set_mark(session.current.peek()),
     },
-    { keys: "y", label: "copy the line, or those marked", run: () => void copy() },
+    { keys: "y", label: "copy the line, or those marked", run: copy },
     { keys: "Y", label: "copy the address of the line", run: choices.copy_link },
     {
       keys: "d",
@@ -184,6 +181,21 @@ function NewAttempt({ logs, go }: { logs: Logs; go: (attempt: number) => void })
   );
 }
 
+// Streams that a worker opened itself have no times by which they could be merged: one of them is
+// shown instead of nothing.
+function useTimeless(session: LogSession, { logs, set_logs }: Choices): void {
+  const { untimed } = session.facts.value;
+  const nothing = session.rows.value.length === 0;
+  useEffect(() => {
+    const rank = untimed?.[0];
+    if (session.single || !nothing || rank === undefined) return;
+    const { stdout, stderr } = model.peek().ranks.get(rank) ?? { stdout: true, stderr: true };
+    const stream = !stdout && stderr ? "stderr" : (logs.streams[0] ?? "stdout");
+    announce("no times are known of these lines, so their logs are shown one by one");
+    set_logs({ ...logs, ranks: [rank], streams: [stream] });
+  }, [session, untimed, nothing]);
+}
+
 export function LogsView({ params, setParams }: ViewProps) {
   // Which logs are the usual ones is known when the job is.
   if (!params.has("attempt") && !model.value.job) return <div class="logs" />;
@@ -220,9 +232,7 @@ function Logs({ params, setParams }: ViewProps) {
     },
     copy_link: () => {
       const line = session.current.peek() ?? (session.following.peek() ? null : session.first.peek());
-      void copy_text(permalink(logs, line)).then((done) => {
-        session.notice.value = done ? "address copied" : "the browser does not let this page copy";
-      });
+      void copy_text(permalink(logs, line), "address");
     },
   };
 
@@ -241,6 +251,7 @@ function Logs({ params, setParams }: ViewProps) {
     void session.open(parse_spot(params));
   }, [params.toString(), session]);
 
+  useTimeless(session, choices);
   useBindings(
     session,
     choices,
@@ -248,7 +259,8 @@ function Logs({ params, setParams }: ViewProps) {
     () => set_going(true),
   );
   return (
-    <main class="logs" aria-label={`Log: ${label_of(logs)}`}>
+    <main id="main" class="logs" tabIndex={-1}>
+      <h1 class="hidden-text">Log: {label_of(logs)}</h1>
       <Toolbar session={session} choices={choices} find={find} />
       <NewAttempt
         key={logs.attempt}
