@@ -14,7 +14,9 @@ import * as esbuild from "esbuild";
 const kBudget = 150 * 1024;
 
 const web = dirname(fileURLToPath(import.meta.url));
-const { values: options } = parseArgs({ options: { out: { type: "string" }, test: { type: "boolean" } } });
+const { values: options } = parseArgs({
+  options: { out: { type: "string" }, test: { type: "boolean" } },
+});
 if (!options.out) throw new Error("--out DIR is missing");
 const out = resolve(options.out);
 
@@ -32,8 +34,15 @@ async function bundle_tests() {
     .filter((name) => /\.test\.tsx?$/.test(name))
     .map((name) => join("test", name));
   rmSync(out, { recursive: true, force: true });
-  await esbuild.build({ ...common, entryPoints: tests, outdir: out, outbase: "test", platform: "node",
-    outExtension: { ".js": ".mjs" }, sourcemap: "inline" });
+  await esbuild.build({
+    ...common,
+    entryPoints: tests,
+    outdir: out,
+    outbase: "test",
+    platform: "node",
+    outExtension: { ".js": ".mjs" },
+    sourcemap: "inline",
+  });
 }
 
 async function bundle_page() {
@@ -46,9 +55,15 @@ async function bundle_page() {
     legalComments: "none",
     target: ["chrome123", "firefox120", "safari17.5"],
   });
-  const files = result.outputFiles.map((file) => ({ path: `/${file.path.slice(out.length + 1)}`, bytes: file.contents }));
+  const files = result.outputFiles.map((file) => ({
+    path: `/${file.path.slice(out.length + 1)}`,
+    bytes: file.contents,
+  }));
   for (const name of readdirSync(join(web, "src/static")).sort()) {
-    files.push({ path: name === "index.html" ? "/" : `/${name}`, bytes: readFileSync(join(web, "src/static", name)) });
+    files.push({
+      path: name === "index.html" ? "/" : `/${name}`,
+      bytes: readFileSync(join(web, "src/static", name)),
+    });
   }
   return files;
 }
@@ -76,10 +91,13 @@ function check_size(files) {
   let total = 0;
   for (const { name, bytes, gzip } of files) {
     total += gzip.length;
-    console.log(`${name.padEnd(20)} ${String(bytes.length).padStart(8)} ${String(gzip.length).padStart(8)} compressed`);
+    console.log(
+      `${name.padEnd(20)} ${String(bytes.length).padStart(8)} ${String(gzip.length).padStart(8)} compressed`,
+    );
   }
   console.log(`${"page".padEnd(20)} ${String(total).padStart(17)} of ${kBudget}`);
-  if (total > kBudget) throw new Error(`the page has ${total} bytes compressed, more than ${kBudget}`);
+  if (total > kBudget)
+    throw new Error(`the page has ${total} bytes compressed, more than ${kBudget}`);
 }
 
 function as_source(files) {
@@ -87,9 +105,11 @@ function as_source(files) {
     const numbers = [...gzip].join(",").replace(/(.{1,110},)/g, "$1\n");
     return `const unsigned char kFile${i}[] = {\n${numbers}};\n`;
   });
-  const rows = files.map(({ path, type, etag, bytes }, i) =>
-    `    {"${path}", "${type}", "\\"${etag}\\"",\n` +
-    `     {reinterpret_cast<const char*>(kFile${i}), sizeof(kFile${i})}, ${bytes.length}},\n`);
+  const rows = files.map(
+    ({ path, type, etag, bytes }, i) =>
+      `    {"${path}", "${type}", "\\"${etag}\\"",\n` +
+      `     {reinterpret_cast<const char*>(kFile${i}), sizeof(kFile${i})}, ${bytes.length}},\n`,
+  );
   return `// Made by web/build.mjs.
 #include "supervisor/status/page_files.h"
 

@@ -5,7 +5,14 @@ import { once } from "node:events";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { test } from "node:test";
-import { check_axe, make_folder, open_page, start_muster, start_speakers, wait_until } from "./harness.mjs";
+import {
+  check_axe,
+  make_folder,
+  open_page,
+  start_muster,
+  start_speakers,
+  wait_until,
+} from "./harness.mjs";
 import { RecordedRun } from "./recorded_run.mjs";
 
 const kHttp = ["--http", "127.0.0.1:0"];
@@ -13,8 +20,10 @@ const kHttp = ["--http", "127.0.0.1:0"];
 const kHarm = `<img src=x onerror="window.pwned=1"><script>window.pwned=1</script>\u202eback\u2066\u200b\x1b[31mred${"W".repeat(3_000)}`;
 
 const state_of = (page) => page.locator("h1.state").innerText();
-const is_state = (page, word) => wait_until(async () => (await state_of(page)).includes(word), `the job is ${word}`);
-const wider_by = (page) => page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
+const is_state = (page, word) =>
+  wait_until(async () => (await state_of(page)).includes(word), `the job is ${word}`);
+const wider_by = (page) =>
+  page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
 
 function start_failing(t, args, script) {
   return start_muster(t, [...kHttp, ...args, "--no-python", "sh", "-c", script]);
@@ -54,8 +63,11 @@ test("a running job is seen as it is, and stopped after a question", async (t) =
 });
 
 test("a failure comes first, with its last lines, and leads to its log", async (t) => {
-  const job = await start_failing(t, ["--nproc-per-node", "3", "--max-restarts", "1"],
-    'if [ "$TORCHELASTIC_RESTART_COUNT" = 0 ] && [ "$RANK" = 1 ]; then echo "no such shard: 17" >&2; exit 3; fi; exec sleep 600');
+  const job = await start_failing(
+    t,
+    ["--nproc-per-node", "3", "--max-restarts", "1"],
+    'if [ "$TORCHELASTIC_RESTART_COUNT" = 0 ] && [ "$RANK" = 1 ]; then echo "no such shard: 17" >&2; exit 3; fi; exec sleep 600',
+  );
   const page = await open_page(t, job.url);
   const fold = page.locator(".failure-fold > summary").first();
   await fold.waitFor();
@@ -69,7 +81,10 @@ test("a failure comes first, with its last lines, and leads to its log", async (
   await page.locator(".failure summary", { hasText: "only fell with it" }).click();
   await page.locator(".failure").getByText("0,2", { exact: true }).waitFor();
   await page.getByRole("button", { name: "Copy as text" }).first().click();
-  assert.match(await page.evaluate(() => navigator.clipboard.readText()), /no such shard: 17[^]*victims/);
+  assert.match(
+    await page.evaluate(() => navigator.clipboard.readText()),
+    /no such shard: 17[^]*victims/,
+  );
   await check_axe(page, "a failure");
 
   await page.getByRole("button", { name: "Copy link" }).first().click();
@@ -81,8 +96,20 @@ test("a failure comes first, with its last lines, and leads to its log", async (
 });
 
 test("a job that waits says who is here and how long it waits", async (t) => {
-  const job = await start_muster(t, [...kHttp, "--nnodes", "3", "--rdzv-backend", "c10d", "--rdzv-endpoint", `localhost:${await free_port()}`,
-    "--nproc-per-node", "2", "--no-python", "sleep", "600"]);
+  const job = await start_muster(t, [
+    ...kHttp,
+    "--nnodes",
+    "3",
+    "--rdzv-backend",
+    "c10d",
+    "--rdzv-endpoint",
+    `localhost:${await free_port()}`,
+    "--nproc-per-node",
+    "2",
+    "--no-python",
+    "sleep",
+    "600",
+  ]);
   const page = await open_page(t, job.url);
   await is_state(page, "waiting");
   const card = page.locator("section.waiting");
@@ -101,7 +128,9 @@ test("a server that stands still is told from a calm job, and taken up again", a
   assert.equal(await page.locator(".cells .c.running").count(), 2);
   await check_axe(page, "without contact");
   job.signal("SIGCONT");
-  await page.getByText("The server does not answer.").waitFor({ state: "detached", timeout: 60_000 });
+  await page
+    .getByText("The server does not answer.")
+    .waitFor({ state: "detached", timeout: 60_000 });
   await is_state(page, "running");
 });
 
@@ -114,13 +143,17 @@ test("everything on the overview can be reached by keys", async (t) => {
   await check_axe(page, "the help");
   await page.keyboard.press("Escape");
   await page.keyboard.press("r");
-  for (const key of ["ArrowRight", "ArrowRight", "ArrowLeft", "End"]) await page.keyboard.press(key);
+  for (const key of ["ArrowRight", "ArrowRight", "ArrowLeft", "End"])
+    await page.keyboard.press(key);
   const grid = page.getByRole("listbox", { name: "Ranks by node" });
   assert.match(await grid.getByRole("option").innerText(), /^rank 7 on .*: running/);
   await page.keyboard.press("Home");
   await page.keyboard.press("ArrowRight");
   await page.keyboard.press("Enter");
-  await wait_until(() => /#\/logs\?attempt=0&ranks=1/.test(page.url()), "the log of rank 1 is open");
+  await wait_until(
+    () => /#\/logs\?attempt=0&ranks=1/.test(page.url()),
+    "the log of rank 1 is open",
+  );
   await page.keyboard.press("g");
   await page.keyboard.press("o");
   await is_state(page, "running");
@@ -147,28 +180,50 @@ test("4,096 ranks on 512 nodes are drawn and searched in no time", async (t) => 
   await check_axe(page, "4,096 ranks");
 });
 
-for (const { name, width, dark } of [{ name: "wide and light", width: 1280, dark: false }, { name: "390 pixels and dark", width: 390, dark: true }]) {
+for (const { name, width, dark } of [
+  { name: "wide and light", width: 1280, dark: false },
+  { name: "390 pixels and dark", width: 390, dark: true },
+]) {
   test(`harmful text in every field does nothing (${name})`, async (t) => {
-    const run = new RecordedRun(join(make_folder(t), "run"), { nodes: 2, workers: 2, host: (node) => `${kHarm}${node}`, program: kHarm });
+    const run = new RecordedRun(join(make_folder(t), "run"), {
+      nodes: 2,
+      workers: 2,
+      host: (node) => `${kHarm}${node}`,
+      program: kHarm,
+    });
     run.begin(0);
     run.fail(0, 1, { message: kHarm, kind: kHarm, excerpt: [kHarm, "", kHarm] });
     run.add("trouble", { subject: kHarm, message: kHarm });
-    run.add("leftover_found", { pid: 7, command: kHarm, state: "D", wait_channel: kHarm, ended: false, fate: kHarm });
+    run.add("leftover_found", {
+      pid: 7,
+      command: kHarm,
+      state: "D",
+      wait_channel: kHarm,
+      ended: false,
+      fate: kHarm,
+    });
     run.end("failed", 1);
     const server = await view(t, run.write());
     const page = await open_page(t, server.url, { width, dark });
     await page.locator("section.failure").waitFor();
     assert.equal(await wider_by(page), 0);
     // What is left of the characters that act is their names; copies for tooltips included.
-    const acting = await page.evaluate(() => /[\u202a-\u202e\u2066-\u2069\u200b\x1b]/.exec(document.documentElement.outerHTML + document.title));
+    const acting = await page.evaluate(() =>
+      /[\u202a-\u202e\u2066-\u2069\u200b\x1b]/.exec(
+        document.documentElement.outerHTML + document.title,
+      ),
+    );
     assert.equal(acting, null);
     await check_axe(page, name);
   });
 }
 
 test("a phone shows all of it without scrolling sideways", async (t) => {
-  const job = await start_failing(t, ["--nproc-per-node", "8", "--max-restarts", "1"],
-    'if [ "$TORCHELASTIC_RESTART_COUNT" = 0 ] && [ "$RANK" = 1 ]; then exit 3; fi; exec sleep 600');
+  const job = await start_failing(
+    t,
+    ["--nproc-per-node", "8", "--max-restarts", "1"],
+    'if [ "$TORCHELASTIC_RESTART_COUNT" = 0 ] && [ "$RANK" = 1 ]; then exit 3; fi; exec sleep 600',
+  );
   const page = await open_page(t, job.url, { width: 390, height: 844 });
   await page.locator(".failure-fold").waitFor();
   assert.equal(await wider_by(page), 0);

@@ -16,7 +16,11 @@ const kWide = { width: 1280, height: 800 };
 const kPhone = { width: 390, height: 844 };
 
 async function start(args) {
-  const job = spawn(process.env.MUSTER, args, { cwd: folder, stdio: ["ignore", "pipe", "pipe"], env: { ...process.env, HOME: folder, XDG_STATE_HOME: folder } });
+  const job = spawn(process.env.MUSTER, args, {
+    cwd: folder,
+    stdio: ["ignore", "pipe", "pipe"],
+    env: { ...process.env, HOME: folder, XDG_STATE_HOME: folder },
+  });
   let said = "";
   const url = await new Promise((done, failed) => {
     const read = (bytes) => {
@@ -39,10 +43,20 @@ async function start(args) {
   };
 }
 
-const browser = await chromium.launch({ executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium", args: ["--no-sandbox"] });
+const browser = await chromium.launch({
+  executablePath: process.env.CHROMIUM ?? "/usr/bin/chromium",
+  args: ["--no-sandbox"],
+});
 
-async function shoot(name, server, { place = "#/", size = kWide, dark = false, whole = false, prepare = async () => {} } = {}) {
-  const context = await browser.newContext({ viewport: size, colorScheme: dark ? "dark" : "light" });
+async function shoot(
+  name,
+  server,
+  { place = "#/", size = kWide, dark = false, whole = false, prepare = async () => {} } = {},
+) {
+  const context = await browser.newContext({
+    viewport: size,
+    colorScheme: dark ? "dark" : "light",
+  });
   const page = await context.newPage();
   await page.goto(`${server.url}${place}`);
   await page.waitForTimeout(2_500);
@@ -63,12 +77,26 @@ async function running() {
   await shoot("logs-phone", job, { place: "#/logs?attempt=0&ranks=0-3", size: kPhone });
   await shoot("search", job, { place: "#/search?q=WARNING" });
   await shoot("keys", job, { prepare: (page) => page.keyboard.press("?") });
-  await shoot("stop", job, { prepare: (page) => page.getByRole("button", { name: "Stop …" }).click() });
+  await shoot("stop", job, {
+    prepare: (page) => page.getByRole("button", { name: "Stop …" }).click(),
+  });
   await job.stop();
 }
 
 async function failed() {
-  const job = await start(["--http", "127.0.0.1:0", "--nproc-per-node", "8", "--max-restarts", "1", "--log-dir", join(folder, "failed"), "trainer.py", "600", "40"]);
+  const job = await start([
+    "--http",
+    "127.0.0.1:0",
+    "--nproc-per-node",
+    "8",
+    "--max-restarts",
+    "1",
+    "--log-dir",
+    join(folder, "failed"),
+    "trainer.py",
+    "600",
+    "40",
+  ]);
   await job.ended;
   const server = await start(["view", "--http", "127.0.0.1:0", join(folder, "failed")]);
   await shoot("failure", server);
@@ -78,7 +106,20 @@ async function failed() {
 }
 
 async function waiting() {
-  const job = await start(["--http", "127.0.0.1:0", "--nnodes", "4", "--rdzv-backend", "c10d", "--rdzv-endpoint", "localhost:29871", "--nproc-per-node", "8", "trainer.py", "600"]);
+  const job = await start([
+    "--http",
+    "127.0.0.1:0",
+    "--nnodes",
+    "4",
+    "--rdzv-backend",
+    "c10d",
+    "--rdzv-endpoint",
+    "localhost:29871",
+    "--nproc-per-node",
+    "8",
+    "trainer.py",
+    "600",
+  ]);
   await shoot("waiting", job);
   await job.stop();
 }

@@ -6,7 +6,8 @@ export type Phase = "starting" | "waiting" | "running" | "stopping" | "restartin
 export type Outcome = "succeeded" | "failed" | "stopped";
 export type AttemptEnd = "running" | "succeeded" | "failed" | "stopped" | "lost";
 // "lost": it ran, and nobody saw its end.
-export type RankEnd = "pending" | "running" | "exited" | "failed" | "stopped" | "lost" | "spawn_failed";
+export type RankEnd =
+  "pending" | "running" | "exited" | "failed" | "stopped" | "lost" | "spawn_failed";
 export type StreamName = "stdout" | "stderr";
 
 // A value that the server does not know is null or missing.
@@ -64,7 +65,12 @@ export interface Job {
   master_addr: Known<string>;
   master_port: Known<number>;
   waiting: Known<Waiting>;
-  stop: Known<{ signal: Known<string>; sender: Known<string>; host: Known<string>; text: Known<string> }>;
+  stop: Known<{
+    signal: Known<string>;
+    sender: Known<string>;
+    host: Known<string>;
+    text: Known<string>;
+  }>;
   troubles: Trouble[];
   leftovers: Leftover[];
 }
@@ -84,6 +90,7 @@ export interface JobNode {
 }
 
 export interface NodeSpan {
+  id: string; // that of its JobNode
   node: number;
   host: string;
   first_rank: number;
@@ -199,7 +206,14 @@ export interface StoreStatus {
   longest_s: number;
   waiting_ranks: string;
   other_ranks: string;
-  waits: { keys: string[]; key_count: number; waiters: number; ranks: string; barrier?: boolean; longest_s: number }[];
+  waits: {
+    keys: string[];
+    key_count: number;
+    waiters: number;
+    ranks: string;
+    barrier?: boolean;
+    longest_s: number;
+  }[];
 }
 export interface Status {
   attention?: string[];
@@ -278,7 +292,10 @@ async function error_of(response: Response): Promise<ApiError> {
 }
 
 // Parameters that are undefined or empty are left out.
-export function api_url(path: string, params: Record<string, string | number | undefined> = {}): string {
+export function api_url(
+  path: string,
+  params: Record<string, string | number | undefined> = {},
+): string {
   const query = new URLSearchParams();
   for (const [name, value] of Object.entries(params)) {
     if (value !== undefined && value !== "") query.set(name, String(value));
@@ -288,14 +305,20 @@ export function api_url(path: string, params: Record<string, string | number | u
 }
 
 export async function get_json<T>(url: string, signal?: AbortSignal): Promise<T> {
-  const response = await fetch(url, { signal: signal ?? null, headers: { Accept: "application/json" } });
+  const response = await fetch(url, {
+    signal: signal ?? null,
+    headers: { Accept: "application/json" },
+  });
   if (!response.ok) throw await error_of(response);
   return (await response.json()) as T;
 }
 
 // The same for rows that are shown: no string in them acts on what stands around it.
 export async function get_rows<T>(url: string, signal?: AbortSignal): Promise<T> {
-  const response = await fetch(url, { signal: signal ?? null, headers: { Accept: "application/json" } });
+  const response = await fetch(url, {
+    signal: signal ?? null,
+    headers: { Accept: "application/json" },
+  });
   if (!response.ok) throw await error_of(response);
   return parse_inert<T>(await response.text());
 }

@@ -22,7 +22,11 @@ export function register_page_keys(): void {
     bindings: [
       { keys: "g o", label: "overview", run: () => navigate(overview_route) },
       { keys: "g l", label: "logs", run: open_logs },
-      { keys: "g s", label: "search", run: () => navigate({ view: "search", params: new URLSearchParams() }) },
+      {
+        keys: "g s",
+        label: "search",
+        run: () => navigate({ view: "search", params: new URLSearchParams() }),
+      },
       { keys: "g t", label: "light or dark", run: toggle_theme },
       { keys: "?", label: "this help", run: () => (help_open.value = !help_open.peek()) },
     ],
@@ -38,8 +42,16 @@ export function App() {
   return (
     <Shell>
       {view === "overview" && <Overview />}
-      {view === "logs" && <Guard name="The log"><LogsView params={params} setParams={setParams} /></Guard>}
-      {view === "search" && <Guard name="The search"><SearchView params={params} setParams={setParams} /></Guard>}
+      {view === "logs" && (
+        <Guard name="The log">
+          <LogsView params={params} setParams={setParams} />
+        </Guard>
+      )}
+      {view === "search" && (
+        <Guard name="The search">
+          <SearchView params={params} setParams={setParams} />
+        </Guard>
+      )}
       <Help />
     </Shell>
   );

@@ -38,7 +38,8 @@ export function span_text(seconds: number): string {
   const size = Math.max(0, seconds);
   if (size < 1) return `${Math.round(size * 1_000)} ms`;
   if (size < 60) return `${size < 10 ? size.toFixed(1) : Math.round(size)} s`;
-  if (size < 3_600) return `${Math.floor(size / 60)} min${size < 600 && Math.round(size % 60) ? ` ${Math.floor(size % 60)} s` : ""}`;
+  if (size < 3_600)
+    return `${Math.floor(size / 60)} min${size < 600 && Math.round(size % 60) ? ` ${Math.floor(size % 60)} s` : ""}`;
   const hours = Math.floor(size / 3_600);
   if (hours < 48) {
     const minutes = Math.floor((size % 3_600) / 60);
@@ -47,8 +48,16 @@ export function span_text(seconds: number): string {
   return `${Math.floor(hours / 24)} d${hours % 24 ? ` ${hours % 24} h` : ""}`;
 }
 
-const kTime = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit" });
-const kDate = new Intl.DateTimeFormat("en-CA", { year: "numeric", month: "2-digit", day: "2-digit" });
+const kTime = new Intl.DateTimeFormat("en-GB", {
+  hour: "2-digit",
+  minute: "2-digit",
+  second: "2-digit",
+});
+const kDate = new Intl.DateTimeFormat("en-CA", {
+  year: "numeric",
+  month: "2-digit",
+  day: "2-digit",
+});
 
 // Of this browser's time zone; "" if it is not known.
 export function time_text(us: number | null | undefined): string {
@@ -67,7 +76,7 @@ export function plural(count: number, one: string, many = `${one}s`): string {
 export function ranks_text(ranks: readonly number[]): string {
   const sorted = [...ranks].sort((a, b) => a - b);
   const parts: string[] = [];
-  for (let i = 0; i < sorted.length; ) {
+  for (let i = 0; i < sorted.length;) {
     let last = i;
     while (sorted[last + 1] === (sorted[last] ?? 0) + 1) ++last;
     parts.push(last > i ? `${sorted[i]}-${sorted[last]}` : `${sorted[i]}`);
@@ -107,13 +116,29 @@ export function short_id(id: string): string {
 
 // A command line that a shell would read back as it is.
 export function shell_text(words: readonly string[]): string {
-  return words.map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`)).join(" ");
+  return words
+    .map((word) => (/^[\w@%+=:,./-]+$/.test(word) ? word : `'${word.replaceAll("'", `'\\''`)}'`))
+    .join(" ");
 }
 
 // Events have numbers, rows have names.
 const kSignals: Record<number, string> = {
-  1: "HUP", 2: "INT", 3: "QUIT", 4: "ILL", 6: "ABRT", 7: "BUS", 8: "FPE", 9: "KILL", 10: "USR1",
-  11: "SEGV", 12: "USR2", 13: "PIPE", 14: "ALRM", 15: "TERM", 24: "XCPU", 31: "SYS",
+  1: "HUP",
+  2: "INT",
+  3: "QUIT",
+  4: "ILL",
+  6: "ABRT",
+  7: "BUS",
+  8: "FPE",
+  9: "KILL",
+  10: "USR1",
+  11: "SEGV",
+  12: "USR2",
+  13: "PIPE",
+  14: "ALRM",
+  15: "TERM",
+  24: "XCPU",
+  31: "SYS",
 };
 export function signal_text(signal: number | string): string {
   if (typeof signal === "string") return signal.startsWith("SIG") ? signal : `SIG${signal}`;

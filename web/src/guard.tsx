@@ -21,9 +21,14 @@ export class Guard extends Component<Props, { error: string }> {
       <section class="card" role="alert">
         <p>
           <strong>{name} cannot be shown:</strong> <span class="foreign">{error}</span>{" "}
-          <span class="muted">This is a fault of muster's page; the same is told by</span> <a href="/status">/status</a>.
+          <span class="muted">This is a fault of muster's page; the same is told by</span>{" "}
+          <a href="/status">/status</a>.
         </p>
-        <p class="actions"><button type="button" onClick={() => this.setState({ error: "" })}>Try again</button></p>
+        <p class="actions">
+          <button type="button" onClick={() => this.setState({ error: "" })}>
+            Try again
+          </button>
+        </p>
       </section>
     );
   }

@@ -6,7 +6,13 @@ import { key_sections, working_bindings, type KeyBinding } from "./keyboard";
 export const help_open = signal(false);
 
 const kNames: Record<string, string> = {
-  ArrowUp: "↑", ArrowDown: "↓", ArrowLeft: "←", ArrowRight: "→", Escape: "Esc", PageUp: "Page up", PageDown: "Page down",
+  ArrowUp: "↑",
+  ArrowDown: "↓",
+  ArrowLeft: "←",
+  ArrowRight: "→",
+  Escape: "Esc",
+  PageUp: "Page up",
+  PageDown: "Page down",
 };
 
 function Keys({ binding }: { binding: KeyBinding }) {
@@ -16,7 +22,14 @@ function Keys({ binding }: { binding: KeyBinding }) {
       {ways.map((way, i) => (
         <>
           {i > 0 && " or "}
-          {way.split(/[ ]/).map((key) => <kbd>{key.split(/\+(?=.)/).map((part) => kNames[part] ?? part).join(" ")}</kbd>)}
+          {way.split(/[ ]/).map((key) => (
+            <kbd>
+              {key
+                .split(/\+(?=.)/)
+                .map((part) => kNames[part] ?? part)
+                .join(" ")}
+            </kbd>
+          ))}
         </>
       ))}
     </dt>
@@ -36,18 +49,20 @@ export function Help() {
             .filter((section) => section.title === title)
             .flatMap((section) => section.bindings)
             .filter((binding) => !binding.hidden && works.has(binding));
-          return bindings.length > 0 && (
-            <section>
-              <h3>{title}</h3>
-              <dl class="keys">
-                {bindings.map((binding) => (
-                  <div>
-                    <Keys binding={binding} />
-                    <dd>{binding.label}</dd>
-                  </div>
-                ))}
-              </dl>
-            </section>
+          return (
+            bindings.length > 0 && (
+              <section>
+                <h3>{title}</h3>
+                <dl class="keys">
+                  {bindings.map((binding) => (
+                    <div>
+                      <Keys binding={binding} />
+                      <dd>{binding.label}</dd>
+                    </div>
+                  ))}
+                </dl>
+              </section>
+            )
           );
         })}
       </div>

@@ -48,10 +48,15 @@ function all_keys(binding: KeyBinding): string[] {
   return Array.isArray(binding.keys) ? binding.keys : [binding.keys];
 }
 
-function find(sections: readonly KeySection[], name: string, typing: boolean): KeyBinding | undefined {
+function find(
+  sections: readonly KeySection[],
+  name: string,
+  typing: boolean,
+): KeyBinding | undefined {
   for (let i = sections.length - 1; i >= 0; --i) {
     for (const binding of sections[i]?.bindings ?? []) {
-      if (!binding.passive && (!typing || binding.in_inputs) && all_keys(binding).includes(name)) return binding;
+      if (!binding.passive && (!typing || binding.in_inputs) && all_keys(binding).includes(name))
+        return binding;
     }
   }
   return undefined;
@@ -84,7 +89,8 @@ export function handle_key(event: KeyboardEvent): void {
   const name = key_name(event);
   const sections = key_sections.peek();
   const now = Date.now();
-  const sequence = pending && now < pending_until ? find(sections, `${pending} ${name}`, typing) : undefined;
+  const sequence =
+    pending && now < pending_until ? find(sections, `${pending} ${name}`, typing) : undefined;
   pending = "";
   const binding = sequence ?? find(sections, name, typing);
   if (binding) {

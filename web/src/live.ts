@@ -90,7 +90,8 @@ function expect_more(): void {
 
 function contact(): void {
   const was = link.peek();
-  if (was.state === "open" && was.last_contact !== null && Date.now() - was.last_contact < 1_000) return;
+  if (was.state === "open" && was.last_contact !== null && Date.now() - was.last_contact < 1_000)
+    return;
   link.value = { state: "open", last_contact: Date.now(), retry_at: null, attempts: 0 };
 }
 
@@ -119,7 +120,12 @@ function lost(): void {
   source = null;
   const { last_contact, attempts } = link.peek();
   const delay = retry_delay_ms(attempts);
-  link.value = { state: "lost", last_contact, retry_at: Date.now() + delay, attempts: attempts + 1 };
+  link.value = {
+    state: "lost",
+    last_contact,
+    retry_at: Date.now() + delay,
+    attempts: attempts + 1,
+  };
   silence.clear();
   retry.set(delay, connect);
 }
@@ -167,7 +173,10 @@ export function connect(): void {
   );
 }
 
-export function start_live(open: OpenSource = open_source, alive: () => Promise<boolean> = is_alive): void {
+export function start_live(
+  open: OpenSource = open_source,
+  alive: () => Promise<boolean> = is_alive,
+): void {
   open_source = open;
   is_alive = alive;
   last_id = "";

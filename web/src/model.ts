@@ -1,7 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 // What the page knows of the job: a plain value, changed only by the messages of the event stream
 // (docs/api.md). The components draw it; live.ts carries the messages here.
-import type { Attempt, ChangeMessage, Job, JobEvent, JobNode, Rank, Sample, StateMessage } from "./api";
+import type {
+  Attempt,
+  ChangeMessage,
+  Job,
+  JobEvent,
+  JobNode,
+  Rank,
+  Sample,
+  StateMessage,
+} from "./api";
 
 // Of the events of single ranks only the newest are kept: a job of 4,096 ranks has many.
 export const kMaxRankEvents = 20_000;
@@ -29,14 +38,22 @@ export const kNothing: Model = {
 };
 
 // Rows replace those of the same key, new ones are added at the end.
-function merge<Row>(old: readonly Row[], rows: readonly Row[] | undefined, key: (row: Row) => unknown): readonly Row[] {
+function merge<Row>(
+  old: readonly Row[],
+  rows: readonly Row[] | undefined,
+  key: (row: Row) => unknown,
+): readonly Row[] {
   if (!rows?.length) return old;
   const all = new Map(old.map((row) => [key(row), row]));
   for (const row of rows) all.set(key(row), row);
   return [...all.values()];
 }
 
-function merge_ranks(old: Model, attempt: number, rows: readonly Rank[]): ReadonlyMap<number, Rank> {
+function merge_ranks(
+  old: Model,
+  attempt: number,
+  rows: readonly Rank[],
+): ReadonlyMap<number, Rank> {
   const same = old.job?.attempt === attempt;
   if (same && !rows.length) return old.ranks;
   const ranks = same ? new Map(old.ranks) : new Map<number, Rank>();
@@ -47,7 +64,10 @@ function merge_ranks(old: Model, attempt: number, rows: readonly Rank[]): Readon
 }
 
 // Events in the order of their numbers, each once, within the bound.
-export function merge_events(old: readonly JobEvent[], rows: readonly JobEvent[]): readonly JobEvent[] {
+export function merge_events(
+  old: readonly JobEvent[],
+  rows: readonly JobEvent[],
+): readonly JobEvent[] {
   if (!rows.length) return old;
   const last = old.at(-1)?.seq ?? -1;
   let all: JobEvent[];
@@ -58,7 +78,8 @@ export function merge_events(old: readonly JobEvent[], rows: readonly JobEvent[]
     for (const row of rows) by_seq.set(row.seq, row);
     all = [...by_seq.values()].sort((a, b) => a.seq - b.seq);
   }
-  let excess = all.reduce((count, row) => count + Number(kRankEvents.has(row.event)), 0) - kMaxRankEvents;
+  let excess =
+    all.reduce((count, row) => count + Number(kRankEvents.has(row.event)), 0) - kMaxRankEvents;
   if (excess <= 0) return all;
   return all.filter((row) => !kRankEvents.has(row.event) || excess-- <= 0);
 }
@@ -72,7 +93,9 @@ export function apply_state(message: StateMessage, old: Model): Model {
     nodes: message.nodes,
     attempts: message.attempts,
     ranks: new Map(
-      message.ranks.filter((row) => row.attempt === message.job.attempt).map((row) => [row.rank, row]),
+      message.ranks
+        .filter((row) => row.attempt === message.job.attempt)
+        .map((row) => [row.rank, row]),
     ),
     events: same_run ? merge_events(old.events, message.events) : message.events,
     samples: same_run && old.job?.attempt === message.job.attempt ? old.samples : new Map(),

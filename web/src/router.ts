@@ -38,7 +38,10 @@ export interface LogsPlace {
 }
 
 export function logs_route(place: LogsPlace): Route {
-  const params = new URLSearchParams({ attempt: String(place.attempt), ranks: String(place.ranks) });
+  const params = new URLSearchParams({
+    attempt: String(place.attempt),
+    ranks: String(place.ranks),
+  });
   if (place.streams) params.set("streams", place.streams);
   if (place.offset !== undefined) params.set("offset", String(place.offset));
   return { view: "logs", params };

@@ -20,14 +20,20 @@ function Tab({ to, children }: { to: Route; children: ComponentChildren }) {
   );
 }
 
-const kIcons: Partial<Record<Tone, string>> = { failed: "/icon-failed.svg", done: "/icon-done.svg", waiting: "/icon-waiting.svg" };
+const kIcons: Partial<Record<Tone, string>> = {
+  failed: "/icon-failed.svg",
+  done: "/icon-done.svg",
+  waiting: "/icon-waiting.svg",
+};
 
 // The tab's own title and picture tell how the job is, among many tabs.
 function useTabTitle(): void {
   const { job } = model.value;
   const state = link.value.state;
   const { word, tone } = job ? job_word(job) : { word: "", tone: "quiet" as Tone };
-  const title = job ? `${kToneMarks[tone]} ${state === "lost" && job.phase !== "ended" ? "no contact" : word} · ${base_name(job.program)} · muster` : "muster";
+  const title = job
+    ? `${kToneMarks[tone]} ${state === "lost" && job.phase !== "ended" ? "no contact" : word} · ${base_name(job.program)} · muster`
+    : "muster";
   useEffect(() => {
     document.title = title;
     document.querySelector("link[rel=icon]")?.setAttribute("href", kIcons[tone] ?? "/icon.svg");
@@ -39,7 +45,8 @@ function LinkBar() {
   const { state, last_contact, retry_at } = link.value;
   const { job } = model.value;
   if (state !== "lost") return null;
-  const since = last_contact === null ? "" : ` ${clock_text((now_ms.value - last_contact) / 1_000)} ago`;
+  const since =
+    last_contact === null ? "" : ` ${clock_text((now_ms.value - last_contact) / 1_000)} ago`;
   const ended = job?.phase === "ended";
   const wait = retry_at === null ? 0 : Math.max(0, Math.ceil((retry_at - now_ms.value) / 1_000));
   return (
@@ -58,7 +65,9 @@ function LinkBar() {
           Later: <code class="foreign">muster view {job.log_dir}</code>
         </p>
       )}
-      <button type="button" onClick={connect}>Try now</button>
+      <button type="button" onClick={connect}>
+        Try now
+      </button>
     </div>
   );
 }
@@ -77,10 +86,14 @@ export function Shell({ children }: { children: ComponentChildren }) {
   useTabTitle();
   return (
     <>
-      <a class="skip" href="#main" onClick={(event) => {
-        event.preventDefault();
-        document.querySelector<HTMLElement>("main")?.focus();
-      }}>
+      <a
+        class="skip"
+        href="#main"
+        onClick={(event) => {
+          event.preventDefault();
+          document.querySelector<HTMLElement>("main")?.focus();
+        }}
+      >
         To the content
       </a>
       <header class="top">
@@ -90,8 +103,12 @@ export function Shell({ children }: { children: ComponentChildren }) {
           </svg>
         </a>
         <span class="run">
-          <span class="foreign program" title={job?.program}>{job ? base_name(job.program) : "muster"}</span>
-          <span class="foreign muted run-id" title={job ? `run ${job.run_id}` : undefined}>{job && short_id(job.run_id)}</span>
+          <span class="foreign program" title={job?.program}>
+            {job ? base_name(job.program) : "muster"}
+          </span>
+          <span class="foreign muted run-id" title={job ? `run ${job.run_id}` : undefined}>
+            {job && short_id(job.run_id)}
+          </span>
         </span>
         <nav class="tabs" aria-label="Views">
           <Tab to={overview_route}>Overview</Tab>
@@ -99,16 +116,33 @@ export function Shell({ children }: { children: ComponentChildren }) {
           <Tab to={{ view: "search", params: new URLSearchParams() }}>Search</Tab>
         </nav>
         <LinkState />
-        <button type="button" class="quiet icon" onClick={toggle_theme} aria-label={is_dark.value ? "Light colours" : "Dark colours"} title={`${is_dark.value ? "Light" : "Dark"} (g t)`}>
+        <button
+          type="button"
+          class="quiet icon"
+          onClick={toggle_theme}
+          aria-label={is_dark.value ? "Light colours" : "Dark colours"}
+          title={`${is_dark.value ? "Light" : "Dark"} (g t)`}
+        >
           <svg viewBox="0 0 16 16" width="16" height="16" aria-hidden="true">
-            <circle cx="8" cy="8" r="5.5" /><path class="fill" d="M8 2.5a5.5 5.5 0 0 1 0 11z" />
+            <circle cx="8" cy="8" r="5.5" />
+            <path class="fill" d="M8 2.5a5.5 5.5 0 0 1 0 11z" />
           </svg>
         </button>
-        <button type="button" class="quiet icon" aria-label="Keys" title="Keys (?)" onClick={() => (help_open.value = true)}>?</button>
+        <button
+          type="button"
+          class="quiet icon"
+          aria-label="Keys"
+          title="Keys (?)"
+          onClick={() => (help_open.value = true)}
+        >
+          ?
+        </button>
       </header>
       {children}
       <LinkBar />
-      <div class={`toast ${notice.value ? "shown" : ""}`} role="status">{notice.value}</div>
+      <div class={`toast ${notice.value ? "shown" : ""}`} role="status">
+        {notice.value}
+      </div>
     </>
   );
 }

@@ -7,22 +7,47 @@ import type { Attempt, AttemptEnd, Job, Rank, RankEnd } from "./api";
 export type ShownState = "pending" | "running" | "exited" | "failed" | "stopped" | "lost";
 
 export const kStateLetters: Record<ShownState, string> = {
-  pending: "p", running: "r", exited: "e", failed: "f", stopped: "s", lost: "l",
+  pending: "p",
+  running: "r",
+  exited: "e",
+  failed: "f",
+  stopped: "s",
+  lost: "l",
 };
 export const kStateOfLetter: Record<string, ShownState> = Object.fromEntries(
   Object.entries(kStateLetters).map(([state, letter]) => [letter, state as ShownState]),
 );
 // Failures first: the order of the legend and of the table.
-export const kStates: readonly ShownState[] = ["failed", "lost", "stopped", "running", "pending", "exited"];
+export const kStates: readonly ShownState[] = [
+  "failed",
+  "lost",
+  "stopped",
+  "running",
+  "pending",
+  "exited",
+];
 
 export const kStateWords: Record<ShownState, string> = {
-  pending: "not started", running: "running", exited: "finished", failed: "failed", stopped: "stopped", lost: "lost",
+  pending: "not started",
+  running: "running",
+  exited: "finished",
+  failed: "failed",
+  stopped: "stopped",
+  lost: "lost",
 };
 export const kStateMarks: Record<ShownState, string> = {
-  pending: "·", running: "▸", exited: "✓", failed: "✕", stopped: "■", lost: "?",
+  pending: "·",
+  running: "▸",
+  exited: "✓",
+  failed: "✕",
+  stopped: "■",
+  lost: "?",
 };
 
-export function shown_state(state: RankEnd | undefined, attempt: AttemptEnd | undefined): ShownState {
+export function shown_state(
+  state: RankEnd | undefined,
+  attempt: AttemptEnd | undefined,
+): ShownState {
   if (state === "spawn_failed") return "failed";
   if (attempt === "lost" && (state === "running" || !state)) return "lost";
   return state ?? "pending";
@@ -30,7 +55,12 @@ export function shown_state(state: RankEnd | undefined, attempt: AttemptEnd | un
 
 // The states of the ranks [first, first + count) as one string, a letter each. It is compared to
 // know whether a node has to be drawn again.
-export function state_letters(ranks: ReadonlyMap<number, Rank>, first: number, count: number, end: AttemptEnd | undefined): string {
+export function state_letters(
+  ranks: ReadonlyMap<number, Rank>,
+  first: number,
+  count: number,
+  end: AttemptEnd | undefined,
+): string {
   let letters = "";
   for (let rank = first; rank < first + count; ++rank) {
     letters += kStateLetters[shown_state(ranks.get(rank)?.state, end)];
@@ -38,8 +68,18 @@ export function state_letters(ranks: ReadonlyMap<number, Rank>, first: number, c
   return letters;
 }
 
-export function count_states(ranks: ReadonlyMap<number, Rank>, attempt: Attempt): Record<ShownState, number> {
-  const counts: Record<ShownState, number> = { pending: 0, running: 0, exited: 0, failed: 0, stopped: 0, lost: 0 };
+export function count_states(
+  ranks: ReadonlyMap<number, Rank>,
+  attempt: Attempt,
+): Record<ShownState, number> {
+  const counts: Record<ShownState, number> = {
+    pending: 0,
+    running: 0,
+    exited: 0,
+    failed: 0,
+    stopped: 0,
+    lost: 0,
+  };
   for (const span of attempt.nodes) {
     for (let rank = span.first_rank; rank < span.first_rank + span.workers; ++rank) {
       ++counts[shown_state(ranks.get(rank)?.state, attempt.state)];
@@ -70,8 +110,17 @@ export function job_word(job: Job): { word: string; tone: Tone } {
 }
 
 export const kToneMarks: Record<Tone, string> = {
-  running: "▸", done: "✓", failed: "✕", stopped: "■", waiting: "…", quiet: "·",
+  running: "▸",
+  done: "✓",
+  failed: "✕",
+  stopped: "■",
+  waiting: "…",
+  quiet: "·",
 };
 export const kAttemptTones: Record<AttemptEnd, Tone> = {
-  running: "running", succeeded: "done", failed: "failed", stopped: "stopped", lost: "failed",
+  running: "running",
+  succeeded: "done",
+  failed: "failed",
+  stopped: "stopped",
+  lost: "failed",
 };

@@ -5,24 +5,47 @@ import type { JobEvent } from "../src/api";
 import { event_text, fold_events, group_of } from "../src/overview/event_text";
 import { clamp_span, ticks } from "../src/overview/timeline";
 
-const event = (seq: number, name: string, more: object = {}): JobEvent => ({ seq, time: "", mono_us: 0, event: name, ...more });
-const spawned = (seq: number, rank: number) => event(seq, "worker_spawned", { attempt: 0, rank, pid: 100 + rank });
+const event = (seq: number, name: string, more: object = {}): JobEvent => ({
+  seq,
+  time: "",
+  mono_us: 0,
+  event: name,
+  ...more,
+});
+const spawned = (seq: number, rank: number) =>
+  event(seq, "worker_spawned", { attempt: 0, rank, pid: 100 + rank });
 
 test("the start of many workers is one row", () => {
-  const rows = fold_events([spawned(0, 0), spawned(1, 1), spawned(2, 3), event(3, "trouble", { subject: "logs", message: "full" })]);
-  assert.deepEqual(rows.map((row) => row.text), ["ranks 0-1,3 started", "logs: full"]);
+  const rows = fold_events([
+    spawned(0, 0),
+    spawned(1, 1),
+    spawned(2, 3),
+    event(3, "trouble", { subject: "logs", message: "full" }),
+  ]);
+  assert.deepEqual(
+    rows.map((row) => row.text),
+    ["ranks 0-1,3 started", "logs: full"],
+  );
   assert.equal(rows[0]?.count, 3);
 });
 
 test("workers that ended in different ways are told apart", () => {
-  const exited = (seq: number, rank: number, exit_code: number) => event(seq, "worker_exited", { attempt: 0, rank, exit_code, signal: 0 });
+  const exited = (seq: number, rank: number, exit_code: number) =>
+    event(seq, "worker_exited", { attempt: 0, rank, exit_code, signal: 0 });
   const rows = fold_events([exited(0, 0, 0), exited(1, 1, 0), exited(2, 2, 1)]);
-  assert.deepEqual(rows.map((row) => row.text), ["ranks 0-1 exited with 0", "rank 2 exited with 1"]);
+  assert.deepEqual(
+    rows.map((row) => row.text),
+    ["ranks 0-1 exited with 0", "rank 2 exited with 1"],
+  );
 });
 
 test("a rank's number that is part of another is not taken for it", () => {
-  const sent = (seq: number, rank: number) => event(seq, "signal_sent", { attempt: 0, rank, signal: 15, reason: "failure" });
-  assert.equal(fold_events([sent(0, 11), sent(1, 1)])[0]?.text, "SIGTERM sent to ranks 1,11: another worker failed");
+  const sent = (seq: number, rank: number) =>
+    event(seq, "signal_sent", { attempt: 0, rank, signal: 15, reason: "failure" });
+  assert.equal(
+    fold_events([sent(0, 11), sent(1, 1)])[0]?.text,
+    "SIGTERM sent to ranks 1,11: another worker failed",
+  );
 });
 
 test("an event of a later version is shown by its name", () => {

@@ -1,7 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { base_name, bytes_text, clock_text, number_text, parse_ranks, ranks_text, shell_text, short_id, short_ranks_text, span_text } from "../src/format";
+import {
+  base_name,
+  bytes_text,
+  clock_text,
+  number_text,
+  parse_ranks,
+  ranks_text,
+  shell_text,
+  short_id,
+  short_ranks_text,
+  span_text,
+} from "../src/format";
 
 test("a list of ranks is folded and read back", () => {
   assert.equal(ranks_text([5, 0, 2, 1]), "0-2,5");

@@ -8,7 +8,7 @@ import { state_letters } from "../src/states";
 const spans = (sizes: number[]): NodeSpan[] => {
   let first_rank = 0;
   return sizes.map((workers, node) => {
-    const span = { node, host: `n${node}`, first_rank, workers };
+    const span = { id: `${node}`, node, host: `n${node}`, first_rank, workers };
     first_rank += workers;
     return span;
   });
@@ -34,7 +34,11 @@ test("arrows lead to the neighbour, and to the same place in another node", () =
 });
 
 test("a rank that was running when its muster was killed is lost", () => {
-  const ranks = new Map([[0, { state: "running" } as Rank], [1, { state: "exited" } as Rank], [2, { state: "spawn_failed" } as Rank]]);
+  const ranks = new Map([
+    [0, { state: "running" } as Rank],
+    [1, { state: "exited" } as Rank],
+    [2, { state: "spawn_failed" } as Rank],
+  ]);
   assert.equal(state_letters(ranks, 0, 4, "lost"), "lefl");
   assert.equal(state_letters(ranks, 0, 4, "running"), "refp");
 });

@@ -8,7 +8,10 @@ const at = (seconds: number) => 1_700_000_000e6 + seconds * 1e6;
 
 test("ranks that were measured at the same time are one point with a range", () => {
   const history = new History();
-  history.add([{ rank: 0, time_us: at(0), cpu: 1 }, { rank: 1, time_us: at(0), cpu: 3 }]);
+  history.add([
+    { rank: 0, time_us: at(0), cpu: 1 },
+    { rank: 1, time_us: at(0), cpu: 3 },
+  ]);
   const [point] = history.points("cpu");
   assert.deepEqual([point?.mean, point?.min, point?.max], [2, 1, 3]);
 });
@@ -16,13 +19,17 @@ test("ranks that were measured at the same time are one point with a range", () 
 test("a sample that comes again counts once", () => {
   const history = new History();
   history.add([{ rank: 0, time_us: at(0), loss: 1 }]);
-  history.add([{ rank: 0, time_us: at(0), loss: 1 }, { rank: 0, time_us: at(0.1), loss: 3 }]);
+  history.add([
+    { rank: 0, time_us: at(0), loss: 1 },
+    { rank: 0, time_us: at(0.1), loss: 3 },
+  ]);
   assert.equal(history.points("loss")[0]?.mean, 2);
 });
 
 test("a long run is kept in a bounded number of points that keep their extremes", () => {
   const history = new History();
-  for (let second = 0; second < 100_000; second += 10) history.add([{ rank: 0, time_us: at(second), loss: second === 5_000 ? 99 : 1 }]);
+  for (let second = 0; second < 100_000; second += 10)
+    history.add([{ rank: 0, time_us: at(second), loss: second === 5_000 ? 99 : 1 }]);
   const points = history.points("loss");
   assert.ok(points.length <= kMaxBuckets + 1);
   assert.ok(points.length > kMaxBuckets / 2 - 2);

@@ -17,7 +17,11 @@ test("letters of any script, emoji, tabs and line ends stay as they are", () => 
   assert.equal(inert_text(text), text);
 });
 
-for (const [name, json] of [["raw", `{"a":["x\u202e"]}`], ["escaped", `{"a":["x\\u202E"]}`], ["a control character", `{"a":["x\\u001b[31m\\u202e"]}`]] as const) {
+for (const [name, json] of [
+  ["raw", `{"a":["x\u202e"]}`],
+  ["escaped", `{"a":["x\\u202E"]}`],
+  ["a control character", `{"a":["x\\u001b[31m\\u202e"]}`],
+] as const) {
   test(`JSON with acting characters (${name}) becomes inert`, () => {
     assert.deepEqual(parse_inert(json), { a: ["x⟨U+202E⟩"] });
   });

@@ -2,7 +2,16 @@
 import assert from "node:assert/strict";
 import { afterEach, beforeEach, mock, test } from "node:test";
 import type { Job, StateMessage } from "../src/api";
-import { kLongestRetryMs, kSilenceMs, link, model, pause, retry_delay_ms, start_live, type Source } from "../src/live";
+import {
+  kLongestRetryMs,
+  kSilenceMs,
+  link,
+  model,
+  pause,
+  retry_delay_ms,
+  start_live,
+  type Source,
+} from "../src/live";
 
 class FakeSource implements Source {
   readonly readyState = 0;
@@ -20,21 +29,33 @@ class FakeSource implements Source {
     this.closed = true;
   }
   send(type: string, message: object, id = ""): void {
-    this.listeners.get(type)?.({ data: JSON.stringify(message), lastEventId: id } as MessageEvent<string>);
+    this.listeners.get(type)?.({
+      data: JSON.stringify(message),
+      lastEventId: id,
+    } as MessageEvent<string>);
   }
 }
 
 let opened: FakeSource[] = [];
 let alive = true;
 const newest = (): FakeSource => opened.at(-1) as FakeSource;
-const state = (seq: number): StateMessage =>
-  ({ seq, job: { run_id: "run", attempt: 0, live: true } as Job, nodes: [], attempts: [], ranks: [], events: [] });
+const state = (seq: number): StateMessage => ({
+  seq,
+  job: { run_id: "run", attempt: 0, live: true } as Job,
+  nodes: [],
+  attempts: [],
+  ranks: [],
+  events: [],
+});
 
 beforeEach(() => {
   opened = [];
   mock.timers.enable({ apis: ["setTimeout", "Date"] });
   alive = true;
-  start_live((url) => new FakeSource(url), () => Promise.resolve(alive));
+  start_live(
+    (url) => new FakeSource(url),
+    () => Promise.resolve(alive),
+  );
 });
 afterEach(() => {
   pause();

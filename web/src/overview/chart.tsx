@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // One small chart: the mean of all ranks as a line, their range as a band behind it.
 import { signal } from "@preact/signals";
-import { useEffect, useRef, useState } from "preact/hooks";
 import { clock_text, time_text } from "../format";
+import { useWidth } from "../width";
 import type { Point } from "./history";
 
 // Where the pointer is in time, so that all charts show the same moment.
@@ -45,11 +45,20 @@ export function nearest(points: readonly Point[], time_us: number): Point | unde
   return before && after && time_us - before.time_us < after.time_us - time_us ? before : after;
 }
 
-function Plot({ points, from_us, to_us, zero, marks_us, width }: Omit<Props, "title" | "format"> & { width: number }) {
+function Plot({
+  points,
+  from_us,
+  to_us,
+  zero,
+  marks_us,
+  width,
+}: Omit<Props, "title" | "format"> & { width: number }) {
   const [low, high] = range_of(points, zero);
   const span = Math.max(1, to_us - from_us);
-  const x = (time_us: number) => Math.round(((time_us - from_us) / span) * (width - 2) * 10) / 10 + 1;
-  const y = (value: number) => Math.round((kHeight - 3 - ((value - low) / (high - low)) * (kHeight - 6)) * 10) / 10;
+  const x = (time_us: number) =>
+    Math.round(((time_us - from_us) / span) * (width - 2) * 10) / 10 + 1;
+  const y = (value: number) =>
+    Math.round((kHeight - 3 - ((value - low) / (high - low)) * (kHeight - 6)) * 10) / 10;
   const line = points.map((point) => `${x(point.time_us)} ${y(point.mean)}`).join("L");
   const upper = points.map((point) => `${x(point.time_us)} ${y(point.max)}`);
   const lower = points.map((point) => `${x(point.time_us)} ${y(point.min)}`).reverse();
@@ -57,11 +66,15 @@ function Plot({ points, from_us, to_us, zero, marks_us, width }: Omit<Props, "ti
   const point = at === null ? undefined : nearest(points, at);
   return (
     <svg width={width} height={kHeight} aria-hidden="true">
-      {marks_us.map((mark) => <path class="mark" d={`M${x(mark)} 0V${kHeight}`} />)}
+      {marks_us.map((mark) => (
+        <path class="mark" d={`M${x(mark)} 0V${kHeight}`} />
+      ))}
       <path class="base" d={`M0 ${kHeight - 0.5}H${width}`} />
       <path class="band" d={`M${[...upper, ...lower].join("L")}Z`} />
       <path class="line" d={`M${line}`} />
-      {points.length === 1 && points[0] && <circle class="dot" cx={x(points[0].time_us)} cy={y(points[0].mean)} r="2" />}
+      {points.length === 1 && points[0] && (
+        <circle class="dot" cx={x(points[0].time_us)} cy={y(points[0].mean)} r="2" />
+      )}
       {point && <path class="cross" d={`M${x(point.time_us)} 0V${kHeight}`} />}
       {point && <circle class="dot" cx={x(point.time_us)} cy={y(point.mean)} r="3" />}
     </svg>
@@ -70,18 +83,15 @@ function Plot({ points, from_us, to_us, zero, marks_us, width }: Omit<Props, "ti
 
 export function Chart(props: Props) {
   const { title, points, format, from_us, to_us } = props;
-  const element = useRef<HTMLDivElement>(null);
-  const [width, set_width] = useState(0);
-  useEffect(() => {
-    if (!element.current) return;
-    const observer = new ResizeObserver(([entry]) => set_width(Math.floor(entry?.contentRect.width ?? 0)));
-    observer.observe(element.current);
-    return () => observer.disconnect();
-  }, []);
+  const { element, width } = useWidth();
   const at = pointed_us.value;
   const point = at === null ? points.at(-1) : nearest(points, at);
-  const spread = point && point.max > point.min ? `${format(point.min)} – ${format(point.max)}` : "";
-  const when = at !== null && point ? `${time_text(point.time_us)} (+${clock_text((point.time_us - from_us) / 1e6)})` : "";
+  const spread =
+    point && point.max > point.min ? `${format(point.min)} – ${format(point.max)}` : "";
+  const when =
+    at !== null && point
+      ? `${time_text(point.time_us)} (+${clock_text((point.time_us - from_us) / 1e6)})`
+      : "";
   return (
     <figure class="chart">
       <figcaption>

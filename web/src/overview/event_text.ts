@@ -7,12 +7,25 @@ export const kGroups = ["failures", "attempts", "nodes", "signals", "trouble", "
 export type Group = (typeof kGroups)[number];
 
 const kGroupOf: Record<string, Group> = {
-  job_started: "attempts", attempt_started: "attempts", restart_scheduled: "attempts", job_ended: "attempts",
-  failure_found: "failures", victims_found: "failures", spawn_failed: "failures",
-  node_joined: "nodes", node_lost: "nodes", nodes_awaited: "nodes",
-  signal_received: "signals", stop_ordered: "signals", restart_requested: "signals",
-  trouble: "trouble", leftover_found: "trouble",
-  worker_spawned: "workers", worker_exited: "workers", first_output: "workers", signal_sent: "workers",
+  job_started: "attempts",
+  attempt_started: "attempts",
+  restart_scheduled: "attempts",
+  job_ended: "attempts",
+  failure_found: "failures",
+  victims_found: "failures",
+  spawn_failed: "failures",
+  node_joined: "nodes",
+  node_lost: "nodes",
+  nodes_awaited: "nodes",
+  signal_received: "signals",
+  stop_ordered: "signals",
+  restart_requested: "signals",
+  trouble: "trouble",
+  leftover_found: "trouble",
+  worker_spawned: "workers",
+  worker_exited: "workers",
+  first_output: "workers",
+  signal_sent: "workers",
 };
 
 // An event of a later version is shown with the job's own.
@@ -20,11 +33,14 @@ export function group_of(event: JobEvent): Group {
   return kGroupOf[event.event] ?? "attempts";
 }
 
-const text = (value: unknown): string => (value === undefined || value === null ? "" : String(value));
+const text = (value: unknown): string =>
+  value === undefined || value === null ? "" : String(value);
 const number = (value: unknown): number => (typeof value === "number" ? value : Number(value) || 0);
 
 function ending(event: JobEvent): string {
-  return number(event["signal"]) ? `killed by ${signal_text(number(event["signal"]))}` : `exited with ${text(event["exit_code"])}`;
+  return number(event["signal"])
+    ? `killed by ${signal_text(number(event["signal"]))}`
+    : `exited with ${text(event["exit_code"])}`;
 }
 
 function target(event: JobEvent): string {
@@ -33,13 +49,19 @@ function target(event: JobEvent): string {
 }
 
 const kReasons: Record<string, string> = {
-  failure: "another worker failed", restart: "a restart", signal: "muster was told to stop", finished: "every worker is done",
-  guard_lost: "muster's other process was killed", membership: "the nodes changed", coordinator_lost: "this node is cut off",
+  failure: "another worker failed",
+  restart: "a restart",
+  signal: "muster was told to stop",
+  finished: "every worker is done",
+  guard_lost: "muster's other process was killed",
+  membership: "the nodes changed",
+  coordinator_lost: "this node is cut off",
 };
 
 const kSentences: Record<string, (event: JobEvent) => string> = {
   job_started: (e) => `muster started ${text(e["program"])} on ${text(e["host"])}`,
-  attempt_started: (e) => `attempt ${text(e.attempt)} began: ${plural(number(e["world_size"]), "worker")} on ${plural(number(e["node_count"]), "node")}`,
+  attempt_started: (e) =>
+    `attempt ${text(e.attempt)} began: ${plural(number(e["world_size"]), "worker")} on ${plural(number(e["node_count"]), "node")}`,
   worker_spawned: (e) => `rank ${text(e.rank)} started${e["pid"] ? `, pid ${text(e["pid"])}` : ""}`,
   spawn_failed: (e) => `rank ${text(e.rank)} could not be started: ${text(e["message"])}`,
   first_output: (e) => `rank ${text(e.rank)} wrote its first to ${text(e["stream"])}`,
@@ -53,20 +75,29 @@ const kSentences: Record<string, (event: JobEvent) => string> = {
     const from = e["sender"] ? ` from ${text(e["sender"])}` : "";
     return `muster got ${signal_text(number(e["signal"]))}${on}${from}${e["forwarded"] ? ", passed on to the workers" : ""}`;
   },
-  restart_requested: (e) => `a restart was asked for${e["who"] ? ` by ${text(e["who"])}` : ""}${e["host"] ? ` on ${text(e["host"])}` : ""}`,
+  restart_requested: (e) =>
+    `a restart was asked for${e["who"] ? ` by ${text(e["who"])}` : ""}${e["host"] ? ` on ${text(e["host"])}` : ""}`,
   stop_ordered: (e) => `workers ordered to stop: ${text(e["why"])}`,
-  failure_found: (e) => `${number(e.rank) < 0 ? `node ${text(e["host"])}` : `rank ${text(e.rank)} on ${text(e["host"])}`} failed: ${text(e["message"])}`,
+  failure_found: (e) =>
+    `${number(e.rank) < 0 ? `node ${text(e["host"])}` : `rank ${text(e.rank)} on ${text(e["host"])}`} failed: ${text(e["message"])}`,
   victims_found: (e) => {
-    const groups = Array.isArray(e["groups"]) ? (e["groups"] as { ranks?: unknown; reason?: unknown }[]) : [];
+    const groups = Array.isArray(e["groups"])
+      ? (e["groups"] as { ranks?: unknown; reason?: unknown }[])
+      : [];
     return `fell only with it: ${groups.map((group) => `${text(group.ranks)} (${text(group.reason)})`).join("; ")}`;
   },
-  restart_scheduled: (e) => `attempt ${text(e["next_attempt"])} follows${e["charged"] === false ? ", not charged to the restarts" : `, restart ${text(e["used"])} of ${text(e["max"])}`}`,
-  leftover_found: (e) => `process ${text(e["pid"])} outlived its worker: ${text(e["command"])}; ${e["ended"] === false ? "it is still there" : text(e["fate"])}`,
-  node_joined: (e) => `node ${text(e["host"])} came with ${plural(number(e["workers"]), "worker")}${e["spare"] ? " as a spare" : ""}`,
-  node_lost: (e) => `node ${text(e["host"])} ${e["how"] === "left" ? "left" : "was lost"}${e["message"] ? `: ${text(e["message"])}` : ""}`,
+  restart_scheduled: (e) =>
+    `attempt ${text(e["next_attempt"])} follows${e["charged"] === false ? ", not charged to the restarts" : `, restart ${text(e["used"])} of ${text(e["max"])}`}`,
+  leftover_found: (e) =>
+    `process ${text(e["pid"])} outlived its worker: ${text(e["command"])}; ${e["ended"] === false ? "it is still there" : text(e["fate"])}`,
+  node_joined: (e) =>
+    `node ${text(e["host"])} came with ${plural(number(e["workers"]), "worker")}${e["spare"] ? " as a spare" : ""}`,
+  node_lost: (e) =>
+    `node ${text(e["host"])} ${e["how"] === "left" ? "left" : "was lost"}${e["message"] ? `: ${text(e["message"])}` : ""}`,
   nodes_awaited: (e) => text(e["text"]),
   trouble: (e) => `${text(e["subject"])}: ${text(e["message"])}`,
-  job_ended: (e) => `the job ${e["outcome"] === "failed" ? "failed" : e["outcome"] === "stopped" ? "was stopped" : "succeeded"}, exit code ${text(e["exit_code"])}${e["why"] ? `: ${text(e["why"])}` : ""}`,
+  job_ended: (e) =>
+    `the job ${e["outcome"] === "failed" ? "failed" : e["outcome"] === "stopped" ? "was stopped" : "succeeded"}, exit code ${text(e["exit_code"])}${e["why"] ? `: ${text(e["why"])}` : ""}`,
 };
 
 export function event_text(event: JobEvent): string {
@@ -91,7 +122,9 @@ function likeness(event: JobEvent): string | null {
     case "worker_exited":
       return `exited ${event.attempt} ${ending(event)}`;
     case "signal_sent":
-      return number(event.rank) < 0 ? null : `signal ${event.attempt} ${text(event["signal"])} ${text(event["to_group"])} ${text(event["reason"])}`;
+      return number(event.rank) < 0
+        ? null
+        : `signal ${event.attempt} ${text(event["signal"])} ${text(event["to_group"])} ${text(event["reason"])}`;
     case "node_joined":
       return `joined ${text(event["workers"])} ${text(event["spare"])}`;
     case "nodes_awaited":
@@ -113,14 +146,20 @@ function folded_text(events: readonly JobEvent[]): string {
     return `${events.length} nodes came with ${plural(number(last["workers"]), "worker")} each: ${hosts.join(", ")}${events.length > kHostsNamed ? ", …" : ""}`;
   }
   // The sentence of one of them, with all ranks in the place of its own.
-  const ranks = `ranks ${short_ranks_text(events.map((event) => number(event.rank)), kRanksLength)}`;
+  const ranks = `ranks ${short_ranks_text(
+    events.map((event) => number(event.rank)),
+    kRanksLength,
+  )}`;
   const sentence = event_text(last.event === "worker_spawned" ? { ...last, pid: undefined } : last);
-  return sentence.replace(`rank ${text(last.rank)}`, () => ranks).replace(" wrote its first", " wrote their first").replace("its group", "their groups");
+  return sentence
+    .replace(`rank ${text(last.rank)}`, () => ranks)
+    .replace(" wrote its first", " wrote their first")
+    .replace("its group", "their groups");
 }
 
 export function fold_events(events: readonly JobEvent[]): EventRow[] {
   const rows: EventRow[] = [];
-  for (let i = 0; i < events.length; ) {
+  for (let i = 0; i < events.length;) {
     const first = events[i];
     if (!first) break;
     const like = likeness(first);

@@ -21,12 +21,20 @@ function best_stream(failure: Failure): StreamName {
 }
 
 function failure_route(failure: Failure): Route {
-  const params = new URLSearchParams({ attempt: String(failure.attempt), failure: String(failure.rank) });
+  const params = new URLSearchParams({
+    attempt: String(failure.attempt),
+    failure: String(failure.rank),
+  });
   return { view: "overview", params };
 }
 
 function log_route(failure: Failure): Route {
-  return logs_route({ attempt: failure.attempt, ranks: failure.rank, streams: best_stream(failure), offset: "end" });
+  return logs_route({
+    attempt: failure.attempt,
+    ranks: failure.rank,
+    streams: best_stream(failure),
+    offset: "end",
+  });
 }
 
 function Actions({ job, attempt, failure }: Omit<Props, "root">) {
@@ -34,14 +42,25 @@ function Actions({ job, attempt, failure }: Omit<Props, "root">) {
   return (
     <p class="actions">
       {failure.rank >= 0 && (
-        <a class="button primary" href={href(log_route(failure))}>Open its log at the end</a>
+        <a class="button primary" href={href(log_route(failure))}>
+          Open its log at the end
+        </a>
       )}
-      <button type="button" onClick={() => void copy_text(failure_as_text(job, attempt, failure), "The failure was")}>
+      <button
+        type="button"
+        onClick={() => void copy_text(failure_as_text(job, attempt, failure), "The failure was")}
+      >
         Copy as text
       </button>
-      <button type="button" onClick={() => void copy_text(link, "The link was")}>Copy link</button>
+      <button type="button" onClick={() => void copy_text(link, "The link was")}>
+        Copy link
+      </button>
       {failure.rank >= 0 && (
-        <a class="button" download href={api_url("/api/v1/download", { attempt: failure.attempt, ranks: failure.rank })}>
+        <a
+          class="button"
+          download
+          href={api_url("/api/v1/download", { attempt: failure.attempt, ranks: failure.rank })}
+        >
           Download its logs
         </a>
       )}
@@ -52,13 +71,18 @@ function Actions({ job, attempt, failure }: Omit<Props, "root">) {
 // The last line of a traceback is the exception, of other output what it said last.
 function Excerpt({ failure }: { failure: Failure }) {
   if (!failure.excerpt.length) return null;
-  const name = failure.excerpt_source === "error file" ? "From its error file" : `The end of its ${failure.excerpt_source || "output"}`;
+  const name =
+    failure.excerpt_source === "error file"
+      ? "From its error file"
+      : `The end of its ${failure.excerpt_source || "output"}`;
   return (
     <figure class="excerpt">
       <figcaption class="muted">{name}</figcaption>
       <pre tabIndex={0} role="group" aria-label={name}>
         {failure.excerpt.map((line, i) => (
-          <div class={`foreign ${i === failure.excerpt.length - 1 ? "last" : ""}`}>{line || " "}</div>
+          <div class={`foreign ${i === failure.excerpt.length - 1 ? "last" : ""}`}>
+            {line || " "}
+          </div>
         ))}
       </pre>
     </figure>
@@ -74,7 +98,8 @@ function Victims({ attempt }: { attempt: Attempt | undefined }) {
       <ul>
         {groups.map((group) => (
           <li>
-            <span class="mono foreign">{group.ranks}</span> <span class="foreign muted">{group.reason}</span>
+            <span class="mono foreign">{group.ranks}</span>{" "}
+            <span class="foreign muted">{group.reason}</span>
           </li>
         ))}
       </ul>
@@ -94,9 +119,13 @@ export function FailureBody({ job, attempt, failure, root }: Props) {
     <>
       <p class="muted facts">
         <span class="foreign mono">{failure.kind}</span>
-        {facts.map((fact) => <span class="foreign"> · {fact}</span>)}
+        {facts.map((fact) => (
+          <span class="foreign"> · {fact}</span>
+        ))}
       </p>
-      {failure.reason && failure.reason !== failure.message && <p class="foreign reason">{failure.reason}</p>}
+      {failure.reason && failure.reason !== failure.message && (
+        <p class="foreign reason">{failure.reason}</p>
+      )}
       <Excerpt failure={failure} />
       {failure.hint && (
         <p class="hint">
@@ -111,7 +140,17 @@ export function FailureBody({ job, attempt, failure, root }: Props) {
 }
 
 // The attempt's failure in full, and the independent ones beside it folded.
-export function FailureCard({ job, attempt, failure, focus }: { job: Job; attempt: Attempt; failure: Failure; focus: boolean }) {
+export function FailureCard({
+  job,
+  attempt,
+  failure,
+  focus,
+}: {
+  job: Job;
+  attempt: Attempt;
+  failure: Failure;
+  focus: boolean;
+}) {
   const section = useRef<HTMLElement>(null);
   useEffect(() => {
     if (focus) section.current?.scrollIntoView({ block: "start" });
@@ -120,7 +159,9 @@ export function FailureCard({ job, attempt, failure, focus }: { job: Job; attemp
   return (
     <section ref={section} class="card failure" aria-labelledby="failure-title">
       <h2 id="failure-title">
-        <span class="badge failed" aria-hidden="true">✕</span>
+        <span class="badge failed" aria-hidden="true">
+          ✕
+        </span>
         <span>
           <span class="foreign">{headline(failure)}</span>
           <span class="foreign message">{failure.message}</span>
@@ -130,23 +171,41 @@ export function FailureCard({ job, attempt, failure, focus }: { job: Job; attemp
       {others.length > 0 && (
         <div class="others">
           <h3>{plural(others.length, "independent failure")} in the same attempt</h3>
-          {others.map((other) => <FoldedFailure job={job} attempt={attempt} failure={other} />)}
+          {others.map((other) => (
+            <FoldedFailure job={job} attempt={attempt} failure={other} />
+          ))}
         </div>
       )}
     </section>
   );
 }
 
-export function FoldedFailure({ job, attempt, failure }: { job: Job; attempt: Attempt | undefined; failure: Failure }) {
+export function FoldedFailure({
+  job,
+  attempt,
+  failure,
+}: {
+  job: Job;
+  attempt: Attempt | undefined;
+  failure: Failure;
+}) {
   return (
     <details class="fold failure-fold">
       <summary>
-        <span class="mark-failed" aria-hidden="true">✕</span>{" "}
+        <span class="mark-failed" aria-hidden="true">
+          ✕
+        </span>{" "}
         <span class="muted">attempt {failure.attempt}: </span>
-        <span class="foreign">{headline(failure)}</span> <span class="foreign muted">· {failure.message}</span>
+        <span class="foreign">{headline(failure)}</span>{" "}
+        <span class="foreign muted">· {failure.message}</span>
       </summary>
       <div class="fold-body">
-        <FailureBody job={job} attempt={attempt} failure={failure} root={attempt?.failure === failure} />
+        <FailureBody
+          job={job}
+          attempt={attempt}
+          failure={failure}
+          root={attempt?.failure === failure}
+        />
       </div>
     </details>
   );
@@ -155,21 +214,43 @@ export function FoldedFailure({ job, attempt, failure }: { job: Job; attempt: At
 const kFailuresShown = 3;
 
 // The failures of other attempts than the one that is shown, the newest first.
-export function OtherFailures({ job, attempts, shown }: { job: Job; attempts: readonly Attempt[]; shown: Attempt | undefined }) {
+export function OtherFailures({
+  job,
+  attempts,
+  shown,
+}: {
+  job: Job;
+  attempts: readonly Attempt[];
+  shown: Attempt | undefined;
+}) {
   const [all, set_all] = useState(false);
   const failed = attempts.filter((attempt) => attempt.failure).reverse();
   if (!failed.length) return null;
   const earlier = failed.every((attempt) => !shown || attempt.attempt < shown.attempt);
   return (
     <section class="card earlier" aria-labelledby="earlier-title">
-      <h2 id="earlier-title">{plural(failed.length, earlier ? "earlier attempt" : "other attempt")} failed</h2>
+      <h2 id="earlier-title">
+        {plural(failed.length, earlier ? "earlier attempt" : "other attempt")} failed
+      </h2>
       {(all ? failed : failed.slice(0, kFailuresShown)).flatMap((attempt) =>
-        [attempt.failure, ...attempt.other_failures].map((failure) => failure && (
-          <FoldedFailure key={`${attempt.attempt}.${failure.rank}`} job={job} attempt={attempt} failure={failure} />
-        )),
+        [attempt.failure, ...attempt.other_failures].map(
+          (failure) =>
+            failure && (
+              <FoldedFailure
+                key={`${attempt.attempt}.${failure.rank}`}
+                job={job}
+                attempt={attempt}
+                failure={failure}
+              />
+            ),
+        ),
       )}
       {!all && failed.length > kFailuresShown && (
-        <p><button type="button" onClick={() => set_all(true)}>{failed.length - kFailuresShown} more</button></p>
+        <p>
+          <button type="button" onClick={() => set_all(true)}>
+            {failed.length - kFailuresShown} more
+          </button>
+        </p>
       )}
     </section>
   );

@@ -11,11 +11,16 @@ export function who_failed(failure: Failure): string {
 
 export function how_it_ended(failure: Failure): string {
   if (failure.signal) return `killed by ${signal_text(failure.signal)}`;
-  return failure.exit_code === null || failure.exit_code === undefined ? "" : `exit code ${failure.exit_code}`;
+  return failure.exit_code === null || failure.exit_code === undefined
+    ? ""
+    : `exit code ${failure.exit_code}`;
 }
 
 export function headline(failure: Failure): string {
-  const ran = failure.ran_us != null && failure.ran_us >= 0 ? ` after ${span_text(failure.ran_us / 1e6)}` : "";
+  const ran =
+    failure.ran_us != null && failure.ran_us >= 0
+      ? ` after ${span_text(failure.ran_us / 1e6)}`
+      : "";
   const verb = failure.rank < 0 ? "was lost" : "failed";
   return `${who_failed(failure)} ${verb}${ran}`;
 }
@@ -53,7 +58,9 @@ export function failure_as_text(job: Job, attempt: Attempt | undefined, failure:
     failure.excerpt.length ? field("last lines", failure.excerpt_source) : "",
     ...failure.excerpt.map((line) => `    ${line}`),
     field("note", failure.note ?? ""),
-    ...others.map((group) => field("victims", `${plural(count_ranks([group]), "rank")} ${group.ranks} (${group.reason})`)),
+    ...others.map((group) =>
+      field("victims", `${plural(count_ranks([group]), "rank")} ${group.ranks} (${group.reason})`),
+    ),
     field("log", failure.stderr_log || failure.stdout_log || ""),
   ];
   return `${lines.filter(Boolean).join("\n")}\n`;

@@ -19,10 +19,14 @@ export interface Layout {
 
 export function choose_layout(spans: readonly NodeSpan[], width: number): Layout {
   const world = spans.reduce((count, span) => count + span.workers, 0);
-  const size: CellSize = world <= 16 ? "large" : world <= 128 ? "medium" : world <= 768 ? "small" : "tiny";
+  const size: CellSize =
+    world <= 16 ? "large" : world <= 128 ? "medium" : world <= 768 ? "small" : "tiny";
   const named = spans.length <= kMaxNamedNodes;
   const widest = spans.reduce((most, span) => Math.max(most, span.workers), 1);
-  const nodes_per_row = Math.max(1, Math.floor((width + kNodeGap) / (widest * kCellPitch[size] + kNodeGap)));
+  const nodes_per_row = Math.max(
+    1,
+    Math.floor((width + kNodeGap) / (widest * kCellPitch[size] + kNodeGap)),
+  );
   return { size, named, nodes_per_row };
 }
 
@@ -38,7 +42,12 @@ export function node_index_of(spans: readonly NodeSpan[], rank: number): number 
 }
 
 // The rank that a key leads to, or null if it is none of the grid's keys.
-export function move(key: string, rank: number, spans: readonly NodeSpan[], layout: Layout): number | null {
+export function move(
+  key: string,
+  rank: number,
+  spans: readonly NodeSpan[],
+  layout: Layout,
+): number | null {
   const first = spans[0]?.first_rank ?? 0;
   const last_span = spans.at(-1);
   const last = last_span ? last_span.first_rank + last_span.workers - 1 : first;

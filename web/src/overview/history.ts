@@ -3,7 +3,14 @@
 // range of each. A run of any length and any number of ranks takes the same memory.
 import type { Sample } from "../api";
 
-export const kMetrics = ["loss", "steps_per_s", "cpu", "rss_bytes", "gpu", "gpu_memory_bytes"] as const;
+export const kMetrics = [
+  "loss",
+  "steps_per_s",
+  "cpu",
+  "rss_bytes",
+  "gpu",
+  "gpu_memory_bytes",
+] as const;
 export type Metric = (typeof kMetrics)[number];
 
 export const kMaxBuckets = 360;

@@ -11,24 +11,30 @@ import { job_word, kToneMarks } from "../states";
 
 type Action = "stop" | "kill" | "restart";
 
-const kActions: Record<Action, { url: string; title: string; button: string; what: (job: Job) => string }> = {
+const kActions: Record<
+  Action,
+  { url: string; title: string; button: string; what: (job: Job) => string }
+> = {
   stop: {
     url: "/api/v1/stop",
     title: "Stop the job?",
     button: "Stop the job",
-    what: (job) => `${plural(job.world_size, "worker")} will be asked to end, and killed if they have not ended in time. The run ends as stopped.`,
+    what: (job) =>
+      `${plural(job.world_size, "worker")} will be asked to end, and killed if they have not ended in time. The run ends as stopped.`,
   },
   kill: {
     url: "/api/v1/stop?kill=1",
     title: "Kill the workers now?",
     button: "Kill now",
-    what: () => "The job is stopping already. Workers that have not ended yet get SIGKILL, without time to save anything.",
+    what: () =>
+      "The job is stopping already. Workers that have not ended yet get SIGKILL, without time to save anything.",
   },
   restart: {
     url: "/api/v1/restart",
     title: "Restart the workers?",
     button: "Restart",
-    what: (job) => `${plural(job.world_size, "worker")} will be stopped and started anew as attempt ${job.attempt + 1}. What was not saved in a checkpoint is lost.`,
+    what: (job) =>
+      `${plural(job.world_size, "worker")} will be stopped and started anew as attempt ${job.attempt + 1}. What was not saved in a checkpoint is lost.`,
   },
 };
 
@@ -43,7 +49,9 @@ function Confirm({ action, job, on_close }: { action: Action; job: Job; on_close
       announce(action === "restart" ? "Restarting" : "Stopping");
       on_close();
     } catch (thrown) {
-      set_error(thrown instanceof ApiError ? thrown : new ApiError(0, "the server does not answer"));
+      set_error(
+        thrown instanceof ApiError ? thrown : new ApiError(0, "the server does not answer"),
+      );
       set_busy(false);
     }
   };
@@ -52,12 +60,17 @@ function Confirm({ action, job, on_close }: { action: Action; job: Job; on_close
       <p>{what(job)}</p>
       {error && (
         <p class="error" role="alert">
-          <span class="foreign">{error.message}</span> <span class="foreign muted">{error.hint}</span>
+          <span class="foreign">{error.message}</span>{" "}
+          <span class="foreign muted">{error.hint}</span>
         </p>
       )}
       <p class="actions">
-        <button type="button" class="danger" disabled={busy} onClick={() => void act()}>{button}</button>
-        <button type="button" autofocus onClick={on_close}>Cancel</button>
+        <button type="button" class="danger" disabled={busy} onClick={() => void act()}>
+          {button}
+        </button>
+        <button type="button" autofocus onClick={on_close}>
+          Cancel
+        </button>
       </p>
     </Dialog>
   );
@@ -69,7 +82,11 @@ function Controls({ job }: { job: Job }) {
   const stopping = job.phase === "stopping";
   return (
     <div class="controls">
-      {job.phase === "running" && <button type="button" onClick={() => set_asking("restart")}>Restart …</button>}
+      {job.phase === "running" && (
+        <button type="button" onClick={() => set_asking("restart")}>
+          Restart …
+        </button>
+      )}
       <button type="button" class="danger" onClick={() => set_asking(stopping ? "kill" : "stop")}>
         {stopping ? "Kill …" : "Stop …"}
       </button>
@@ -89,7 +106,8 @@ function Fact({ name, children }: { name: string; children: preact.ComponentChil
 
 function nodes_text(job: Job, here: number): string {
   const count = here || 1;
-  const range = job.min_nodes === job.max_nodes ? `${job.max_nodes}` : `${job.min_nodes}–${job.max_nodes}`;
+  const range =
+    job.min_nodes === job.max_nodes ? `${job.max_nodes}` : `${job.min_nodes}–${job.max_nodes}`;
   return job.max_nodes > 1 ? `${count} of ${range}` : `${count}`;
 }
 
@@ -101,18 +119,43 @@ function Details({ job }: { job: Job }) {
       <dl>
         <Fact name="Command">
           <code class="foreign">{command}</code>{" "}
-          <button type="button" class="quiet small" onClick={() => void copy_text(command, "The command was")}>Copy</button>
+          <button
+            type="button"
+            class="quiet small"
+            onClick={() => void copy_text(command, "The command was")}
+          >
+            Copy
+          </button>
         </Fact>
         {job.log_dir && (
           <Fact name="Run folder">
-            <code class="foreign">{job.log_dir}</code> <span class="muted">on</span> <span class="foreign">{job.host}</span>{" "}
-            <button type="button" class="quiet small" onClick={() => void copy_text(job.log_dir, "The folder was")}>Copy</button>
+            <code class="foreign">{job.log_dir}</code> <span class="muted">on</span>{" "}
+            <span class="foreign">{job.host}</span>{" "}
+            <button
+              type="button"
+              class="quiet small"
+              onClick={() => void copy_text(job.log_dir, "The folder was")}
+            >
+              Copy
+            </button>
           </Fact>
         )}
-        <Fact name="Started">{date_time_text(job.started_us)} <span class="muted">by</span> <span class="foreign">{job.started_by}</span></Fact>
+        <Fact name="Started">
+          {date_time_text(job.started_us)} <span class="muted">by</span>{" "}
+          <span class="foreign">{job.started_by}</span>
+        </Fact>
         {!!job.ended_us && <Fact name="Ended">{date_time_text(job.ended_us)}</Fact>}
-        {job.master_addr && <Fact name="Store"><code class="foreign">{job.master_addr}:{job.master_port}</code></Fact>}
-        <Fact name="muster"><code class="foreign">{job.version}</code>, pid {job.pid}, run <code class="foreign">{job.run_id}</code></Fact>
+        {job.master_addr && (
+          <Fact name="Store">
+            <code class="foreign">
+              {job.master_addr}:{job.master_port}
+            </code>
+          </Fact>
+        )}
+        <Fact name="muster">
+          <code class="foreign">{job.version}</code>, pid {job.pid}, run{" "}
+          <code class="foreign">{job.run_id}</code>
+        </Fact>
       </dl>
     </details>
   );
@@ -122,7 +165,8 @@ export function JobLine({ job, failure_shown }: { job: Job; failure_shown: boole
   const { nodes, events, attempts } = model.value;
   const { word, tone } = job_word(job);
   const last_event_us = Date.parse(events.at(-1)?.time ?? "") * 1_000 || 0;
-  const here = nodes.filter((node) => node.here && !node.spare).length || (attempts.at(-1)?.node_count ?? 0);
+  const here =
+    nodes.filter((node) => node.here && !node.spare).length || (attempts.at(-1)?.node_count ?? 0);
   const elapsed = (job_end_us(job, last_event_us) - job.started_us) / 1e6;
   return (
     <section class="job" aria-label="Job">
@@ -132,16 +176,24 @@ export function JobLine({ job, failure_shown }: { job: Job; failure_shown: boole
           {word}
         </h1>
         <dl class="facts-line">
-          <Fact name="elapsed"><span class="clock">{clock_text(elapsed)}</span></Fact>
+          <Fact name="elapsed">
+            <span class="clock">{clock_text(elapsed)}</span>
+          </Fact>
           <Fact name="workers">{job.world_size ? job.world_size.toLocaleString("en") : "–"}</Fact>
           <Fact name="nodes">{nodes_text(job, here)}</Fact>
           <Fact name="attempt">{attempts.length ? job.attempt : "–"}</Fact>
-          <Fact name="restarts">{job.restarts_used} of {job.max_restarts}</Fact>
-          {job.exit_code != null && job.phase === "ended" && <Fact name="exit code">{job.exit_code}</Fact>}
+          <Fact name="restarts">
+            {job.restarts_used} of {job.max_restarts}
+          </Fact>
+          {job.exit_code != null && job.phase === "ended" && (
+            <Fact name="exit code">{job.exit_code}</Fact>
+          )}
         </dl>
         <Controls job={job} />
       </div>
-      <p class={`foreign summary ${failure_shown ? "hidden-text" : ""}`} role="status">{job.summary}</p>
+      <p class={`foreign summary ${failure_shown ? "hidden-text" : ""}`} role="status">
+        {job.summary}
+      </p>
       {job.why && job.why !== job.summary && <p class="foreign">{job.why}</p>}
       <Details job={job} />
     </section>

@@ -39,12 +39,19 @@ function LostNodes({ nodes }: { nodes: readonly JobNode[] }) {
   if (!lost.length) return null;
   return (
     <section class="card notice-card" aria-labelledby="lost-title">
-      <h2 id="lost-title"><span class="badge failed" aria-hidden="true">✕</span> {plural(lost.length, "node")} lost</h2>
+      <h2 id="lost-title">
+        <span class="badge failed" aria-hidden="true">
+          ✕
+        </span>{" "}
+        {plural(lost.length, "node")} lost
+      </h2>
       <ul>
         {lost.slice(-kMostRows).map((node) => (
           <li key={node.id}>
             <strong class="foreign">{node.host}</strong>{" "}
-            <span class="foreign muted">{node.lost?.message} {node.address ? `(${node.address})` : ""}</span>
+            <span class="foreign muted">
+              {node.lost?.message} {node.address ? `(${node.address})` : ""}
+            </span>
           </li>
         ))}
       </ul>
@@ -53,7 +60,11 @@ function LostNodes({ nodes }: { nodes: readonly JobNode[] }) {
 }
 
 function Ranks({ job, ranks }: { job: Job; ranks: string }) {
-  return <a href={href(logs_route({ attempt: job.attempt, ranks, offset: "end" }))}>{ranks.includes(",") || ranks.includes("-") ? "ranks" : "rank"} {ranks}</a>;
+  return (
+    <a href={href(logs_route({ attempt: job.attempt, ranks, offset: "end" }))}>
+      {ranks.includes(",") || ranks.includes("-") ? "ranks" : "rank"} {ranks}
+    </a>
+  );
 }
 
 function StoreWaits({ job, store }: { job: Job; store: StoreStatus }) {
@@ -63,14 +74,25 @@ function StoreWaits({ job, store }: { job: Job; store: StoreStatus }) {
       <ul>
         {store.waits.map((group) => (
           <li>
-            {group.ranks ? <Ranks job={job} ranks={group.ranks} /> : plural(group.waiters, "process", "processes")} up to{" "}
-            {span_text(group.longest_s)} for <code class="foreign">{group.keys.join(", ")}</code>
-            {group.key_count > group.keys.length && <span class="muted"> and {group.key_count - group.keys.length} more keys</span>}
+            {group.ranks ? (
+              <Ranks job={job} ranks={group.ranks} />
+            ) : (
+              plural(group.waiters, "process", "processes")
+            )}{" "}
+            up to {span_text(group.longest_s)} for{" "}
+            <code class="foreign">{group.keys.join(", ")}</code>
+            {group.key_count > group.keys.length && (
+              <span class="muted"> and {group.key_count - group.keys.length} more keys</span>
+            )}
             {group.barrier && <span class="muted"> (a barrier)</span>}
           </li>
         ))}
       </ul>
-      {store.other_ranks && <p class="muted">Not waiting: <Ranks job={job} ranks={store.other_ranks} /></p>}
+      {store.other_ranks && (
+        <p class="muted">
+          Not waiting: <Ranks job={job} ranks={store.other_ranks} />
+        </p>
+      )}
     </details>
   );
 }
@@ -78,7 +100,8 @@ function StoreWaits({ job, store }: { job: Job; store: StoreStatus }) {
 // Lost nodes and muster's own troubles have cards of their own.
 function attention_lines(job: Job, nodes: readonly JobNode[]): string[] {
   const elsewhere = (line: string) =>
-    job.troubles.some((trouble) => line.startsWith(`${trouble.subject}: `)) || nodes.some((node) => node.lost?.message === line);
+    job.troubles.some((trouble) => line.startsWith(`${trouble.subject}: `)) ||
+    nodes.some((node) => node.lost?.message === line);
   return (status.value?.attention ?? []).filter((line) => !elsewhere(line));
 }
 
@@ -89,8 +112,19 @@ function Attention({ job, nodes }: { job: Job; nodes: readonly JobNode[] }) {
   if (!lines.length) return null;
   return (
     <section class="card notice-card" aria-labelledby="attention-title">
-      <h2 id="attention-title"><span class="badge waiting" aria-hidden="true">!</span> Needs attention</h2>
-      <ul role="status">{lines.map((line) => <li class="foreign">{line}</li>)}</ul>
+      <h2 id="attention-title">
+        <span class="badge waiting" aria-hidden="true">
+          !
+        </span>{" "}
+        Needs attention
+      </h2>
+      <div role="status">
+        <ul>
+          {lines.map((line) => (
+            <li class="foreign">{line}</li>
+          ))}
+        </ul>
+      </div>
       {store && store.waits.length > 0 && <StoreWaits job={job} store={store} />}
     </section>
   );
@@ -102,19 +136,30 @@ function Troubles({ job }: { job: Job }) {
   if (!troubles.length && !leftovers.length) return null;
   return (
     <section class="card notice-card" aria-labelledby="troubles-title">
-      <h2 id="troubles-title"><span class="badge waiting" aria-hidden="true">!</span> Trouble besides the workers</h2>
+      <h2 id="troubles-title">
+        <span class="badge waiting" aria-hidden="true">
+          !
+        </span>{" "}
+        Trouble besides the workers
+      </h2>
       <ul>
-        {troubles.slice(-kMostRows).reverse().map((trouble) => (
-          <li>
-            <time class="muted">{time_text(trouble.time_us)}</time>{" "}
-            <strong class="foreign">{trouble.subject}</strong>{" "}
-            <span class="foreign">{trouble.message}</span>
-          </li>
-        ))}
+        {troubles
+          .slice(-kMostRows)
+          .reverse()
+          .map((trouble) => (
+            <li>
+              <time class="muted">{time_text(trouble.time_us)}</time>{" "}
+              <strong class="foreign">{trouble.subject}</strong>{" "}
+              <span class="foreign">{trouble.message}</span>
+            </li>
+          ))}
         {leftovers.slice(-kMostRows).map((leftover) => (
           <li>
-            <strong>process {leftover.pid} outlived its worker</strong> <code class="foreign">{leftover.command}</code>{" "}
-            <span class="foreign muted">{leftover.ended ? leftover.fate : `still there: ${leftover.fate}`}</span>
+            <strong>process {leftover.pid} outlived its worker</strong>{" "}
+            <code class="foreign">{leftover.command}</code>{" "}
+            <span class="foreign muted">
+              {leftover.ended ? leftover.fate : `still there: ${leftover.fate}`}
+            </span>
           </li>
         ))}
       </ul>
@@ -127,7 +172,8 @@ function Stopped({ job }: { job: Job }) {
   const { signal: name, sender, host, text } = job.stop;
   return (
     <p class="stopped-by foreign">
-      {text || `Stopped by ${name ?? "request"}${sender ? ` from ${sender}` : ""}${host ? ` on ${host}` : ""}`}
+      {text ||
+        `Stopped by ${name ?? "request"}${sender ? ` from ${sender}` : ""}${host ? ` on ${host}` : ""}`}
     </p>
   );
 }

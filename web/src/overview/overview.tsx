@@ -17,12 +17,16 @@ import { WaitingCard } from "./waiting";
 
 // The ranks of an earlier attempt, which the event stream does not have.
 function useEarlierRanks(attempt: number | null): ReadonlyMap<number, Rank> | null {
-  const [ranks, set_ranks] = useState<{ attempt: number; rows: ReadonlyMap<number, Rank> } | null>(null);
+  const [ranks, set_ranks] = useState<{ attempt: number; rows: ReadonlyMap<number, Rank> } | null>(
+    null,
+  );
   useEffect(() => {
     if (attempt === null) return;
     const stop = new AbortController();
     get_rows<{ ranks: Rank[] }>(api_url("/api/v1/ranks", { attempt }), stop.signal)
-      .then(({ ranks: rows }) => set_ranks({ attempt, rows: new Map(rows.map((row) => [row.rank, row])) }))
+      .then(({ ranks: rows }) =>
+        set_ranks({ attempt, rows: new Map(rows.map((row) => [row.rank, row])) }),
+      )
       .catch(() => {});
     return () => stop.abort();
   }, [attempt]);
@@ -43,7 +47,10 @@ function AttemptPicker({ attempts, shown }: { attempts: readonly Attempt[]; show
   return (
     <label class="picker">
       <span class="muted">of attempt</span>
-      <select value={String(shown.attempt)} onChange={(event) => choose_attempt(Number(event.currentTarget.value), newest)}>
+      <select
+        value={String(shown.attempt)}
+        onChange={(event) => choose_attempt(Number(event.currentTarget.value), newest)}
+      >
         {[...attempts].reverse().map((attempt) => (
           <option value={String(attempt.attempt)}>
             {attempt.attempt} ({attempt.attempt === newest ? "the last" : attempt.state})
@@ -63,7 +70,8 @@ function RanksCard({ attempts, attempt }: { attempts: readonly Attempt[]; attemp
     <section class="card ranks-card" aria-labelledby="ranks-title">
       <div class="card-head">
         <h2 id="ranks-title">
-          {plural(attempt.world_size, "rank")} <span class="muted">on {plural(attempt.node_count, "node")}</span>
+          {plural(attempt.world_size, "rank")}{" "}
+          <span class="muted">on {plural(attempt.node_count, "node")}</span>
         </h2>
         <AttemptPicker attempts={attempts} shown={attempt} />
       </div>
@@ -79,7 +87,9 @@ function RanksCard({ attempts, attempt }: { attempts: readonly Attempt[]; attemp
 function Loading() {
   return (
     <p class="loading" role="status">
-      {link.value.state === "lost" ? "The server does not answer yet." : "Loading the state of the run …"}
+      {link.value.state === "lost"
+        ? "The server does not answer yet."
+        : "Loading the state of the run …"}
     </p>
   );
 }
@@ -94,15 +104,33 @@ function Content({ job }: { job: Job }) {
   const failure = shown?.failure;
   return (
     <>
-      <Guard name="The job's line"><JobLine job={job} failure_shown={!!failure && shown === last} /></Guard>
-      {shown && failure && <Guard name="The failure"><FailureCard job={job} attempt={shown} failure={failure} focus={params.has("failure")} /></Guard>}
-      {job.waiting && job.phase === "waiting" && <WaitingCard job={job} waiting={job.waiting} nodes={nodes} />}
-      <Guard name="What needs attention"><Notices job={job} /></Guard>
+      <Guard name="The job's line">
+        <JobLine job={job} failure_shown={!!failure && shown === last} />
+      </Guard>
+      {shown && failure && (
+        <Guard name="The failure">
+          <FailureCard job={job} attempt={shown} failure={failure} focus={params.has("failure")} />
+        </Guard>
+      )}
+      {job.waiting && job.phase === "waiting" && (
+        <WaitingCard job={job} waiting={job.waiting} nodes={nodes} />
+      )}
+      <Guard name="What needs attention">
+        <Notices job={job} />
+      </Guard>
       {!failure && <OtherFailures job={job} attempts={others} shown={shown} />}
-      {shown && <Guard name="The ranks"><RanksCard attempts={attempts} attempt={shown} /></Guard>}
-      <Guard name="The progress"><ProgressCard job={job} current={shown === last} /></Guard>
+      {shown && (
+        <Guard name="The ranks">
+          <RanksCard attempts={attempts} attempt={shown} />
+        </Guard>
+      )}
+      <Guard name="The progress">
+        <ProgressCard job={job} current={shown === last} />
+      </Guard>
       {failure && <OtherFailures job={job} attempts={others} shown={shown} />}
-      <Guard name="The timeline"><EventsCard job={job} /></Guard>
+      <Guard name="The timeline">
+        <EventsCard job={job} />
+      </Guard>
     </>
   );
 }

@@ -2,7 +2,15 @@
 // How far the workers are and what they use: a bar and small charts, of whatever is known.
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { api_url, get_json, type Attempt, type Job, type Sample, type SamplesMessage, type SeriesPoint } from "../api";
+import {
+  api_url,
+  get_json,
+  type Attempt,
+  type Job,
+  type Sample,
+  type SamplesMessage,
+  type SeriesPoint,
+} from "../api";
 import { bytes_text, clock_text, number_text } from "../format";
 import { model } from "../live";
 import { Chart } from "./chart";
@@ -28,7 +36,9 @@ function update(run_id: string, change: (history: History) => void): void {
 async function load_series(job: Job, attempts: readonly Attempt[]): Promise<void> {
   for (const attempt of attempts.slice(-5)) {
     const rank = attempt.nodes[0]?.first_rank ?? 0;
-    const { points } = await get_json<{ points: SeriesPoint[] }>(`/api/v1/series/${attempt.attempt}/${rank}`);
+    const { points } = await get_json<{ points: SeriesPoint[] }>(
+      `/api/v1/series/${attempt.attempt}/${rank}`,
+    );
     update(job.run_id, (history) => {
       let before: [number, number] | null = null;
       for (const [time_us, step, , loss] of points) {
@@ -36,7 +46,11 @@ async function load_series(job: Job, attempts: readonly Attempt[]): Promise<void
         if (loss != null) history.add_value("loss", time_us, loss);
         if (step != null && step >= 0) {
           if (before && step > before[1] && time_us > before[0]) {
-            history.add_value("steps_per_s", time_us, ((step - before[1]) * 1e6) / (time_us - before[0]));
+            history.add_value(
+              "steps_per_s",
+              time_us,
+              ((step - before[1]) * 1e6) / (time_us - before[0]),
+            );
           }
           before = [time_us, step];
         }
@@ -49,7 +63,8 @@ async function load(job: Job, attempts: readonly Attempt[]): Promise<void> {
   const { samples } = await get_json<SamplesMessage>(api_url("/api/v1/samples", { history: 1 }));
   update(job.run_id, (history) => history.add(samples));
   const history = recorded.peek()?.history;
-  if (job.log_dir && !history?.points("loss").length && !history?.points("steps_per_s").length) await load_series(job, attempts);
+  if (job.log_dir && !history?.points("loss").length && !history?.points("steps_per_s").length)
+    await load_series(job, attempts);
 }
 
 function useHistory(job: Job): History | null {
@@ -80,7 +95,9 @@ export function steps_of(samples: Iterable<Sample>): Steps | null {
   const first = all[0];
   if (!first) return null;
   const middle = all[all.length >> 1];
-  const rates = all.flatMap((sample) => (sample.steps_per_s != null && sample.steps_per_s > 0 ? [sample.steps_per_s] : []));
+  const rates = all.flatMap((sample) =>
+    sample.steps_per_s != null && sample.steps_per_s > 0 ? [sample.steps_per_s] : [],
+  );
   rates.sort((a, b) => a - b);
   return {
     least: first.step ?? 0,
@@ -105,11 +122,25 @@ function ProgressBar({ job, samples }: { job: Job; samples: ReadonlyMap<number, 
         <strong>{text}</strong>
         {part !== null && <span> · {Math.floor(part * 100)} %</span>}
         {steps.rate !== null && <span class="muted"> · {number_text(steps.rate)} steps/s</span>}
-        {left_s !== null && job.phase === "running" && left_s > 0 && <span class="muted"> · about {clock_text(left_s)} left</span>}
-        {steps.most - steps.least > 1 && <span class="muted"> · rank {steps.slowest} is at {steps.least}, the fastest at {steps.most}</span>}
+        {left_s !== null && job.phase === "running" && left_s > 0 && (
+          <span class="muted"> · about {clock_text(left_s)} left</span>
+        )}
+        {steps.most - steps.least > 1 && (
+          <span class="muted">
+            {" "}
+            · rank {steps.slowest} is at {steps.least}, the fastest at {steps.most}
+          </span>
+        )}
       </p>
       {part !== null && (
-        <div class="bar" role="progressbar" aria-label="Progress" aria-valuenow={Math.floor(part * 100)} aria-valuemin={0} aria-valuemax={100}>
+        <div
+          class="bar"
+          role="progressbar"
+          aria-label="Progress"
+          aria-valuenow={Math.floor(part * 100)}
+          aria-valuemin={0}
+          aria-valuemax={100}
+        >
           <b style={{ width: `${part * 100}%` }} />
           {least !== null && <i style={{ width: `${least * 100}%` }} />}
         </div>
@@ -118,7 +149,12 @@ function ProgressBar({ job, samples }: { job: Job; samples: ReadonlyMap<number, 
   );
 }
 
-const kCharts: { metric: Metric; title: string; zero: boolean; format: (value: number) => string }[] = [
+const kCharts: {
+  metric: Metric;
+  title: string;
+  zero: boolean;
+  format: (value: number) => string;
+}[] = [
   { metric: "loss", title: "loss", zero: false, format: number_text },
   { metric: "steps_per_s", title: "steps a second", zero: true, format: number_text },
   { metric: "cpu", title: "CPU cores", zero: true, format: number_text },
@@ -130,18 +166,32 @@ const kCharts: { metric: Metric; title: string; zero: boolean; format: (value: n
 export function ProgressCard({ job, current }: { job: Job; current: boolean }) {
   const { samples, attempts } = model.value;
   const history = useHistory(job);
-  const charts = kCharts.map((chart) => ({ ...chart, points: history?.points(chart.metric) ?? [] })).filter((chart) => chart.points.length > 0);
+  const charts = kCharts
+    .map((chart) => ({ ...chart, points: history?.points(chart.metric) ?? [] }))
+    .filter((chart) => chart.points.length > 0);
   const has_steps = current && steps_of(samples.values()) !== null;
   if (!charts.length && !has_steps) return null;
   const from_us = job.started_us;
-  const last_us = Math.max(...charts.flatMap((chart) => chart.points.at(-1)?.time_us ?? 0), from_us + 1e6);
+  const last_us = Math.max(
+    ...charts.flatMap((chart) => chart.points.at(-1)?.time_us ?? 0),
+    from_us + 1e6,
+  );
   return (
     <section class="card progress-card" aria-labelledby="progress-title">
-      <h2 id="progress-title">Progress and use <span class="muted">{charts.length ? "mean and range of all ranks" : ""}</span></h2>
+      <h2 id="progress-title">
+        Progress and use{" "}
+        <span class="muted">{charts.length ? "mean and range of all ranks" : ""}</span>
+      </h2>
       {has_steps && <ProgressBar job={job} samples={samples} />}
       <div class="charts">
         {charts.map(({ metric, ...chart }) => (
-          <Chart key={metric} {...chart} from_us={from_us} to_us={Math.max(job.ended_us ?? 0, last_us)} marks_us={attempts.slice(1).map((attempt) => attempt.started_us)} />
+          <Chart
+            key={metric}
+            {...chart}
+            from_us={from_us}
+            to_us={Math.max(job.ended_us ?? 0, last_us)}
+            marks_us={attempts.slice(1).map((attempt) => attempt.started_us)}
+          />
         ))}
       </div>
     </section>

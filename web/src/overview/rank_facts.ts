@@ -11,7 +11,9 @@ export function end_text(rank: Rank): string {
 
 export function step_text(sample: Sample | undefined): string {
   if (sample?.step == null || sample.step < 0) return "";
-  return sample.steps != null && sample.steps > 0 ? `${sample.step} of ${sample.steps}` : String(sample.step);
+  return sample.steps != null && sample.steps > 0
+    ? `${sample.step} of ${sample.steps}`
+    : String(sample.step);
 }
 
 // 0..1, or null without a known end.
@@ -30,7 +32,12 @@ export function age_text(seconds: number): string {
 
 export type Facts = [name: string, value: string][];
 
-export function rank_facts(rank: Rank | undefined, state: ShownState, sample: Sample | undefined, now_us: number): Facts {
+export function rank_facts(
+  rank: Rank | undefined,
+  state: ShownState,
+  sample: Sample | undefined,
+  now_us: number,
+): Facts {
   const facts: Facts = [["state", kStateWords[state]]];
   if (!rank) return facts;
   const running = state === "running";
@@ -48,10 +55,14 @@ export function rank_facts(rank: Rank | undefined, state: ShownState, sample: Sa
   if (running && sample) {
     const age = output_age_s(sample, now_us);
     if (age !== null) facts.push(["last output", age_text(age)]);
-    if (sample.cpu != null && sample.cpu >= 0) facts.push(["CPU", `${number_text(sample.cpu)} cores`]);
-    if (sample.rss_bytes != null && sample.rss_bytes >= 0) facts.push(["memory", bytes_text(sample.rss_bytes)]);
-    if (sample.gpu != null && sample.gpu >= 0) facts.push(["GPU", `${Math.round(sample.gpu * 100)} %`]);
-    if (sample.gpu_memory_bytes != null && sample.gpu_memory_bytes >= 0) facts.push(["GPU memory", bytes_text(sample.gpu_memory_bytes)]);
+    if (sample.cpu != null && sample.cpu >= 0)
+      facts.push(["CPU", `${number_text(sample.cpu)} cores`]);
+    if (sample.rss_bytes != null && sample.rss_bytes >= 0)
+      facts.push(["memory", bytes_text(sample.rss_bytes)]);
+    if (sample.gpu != null && sample.gpu >= 0)
+      facts.push(["GPU", `${Math.round(sample.gpu * 100)} %`]);
+    if (sample.gpu_memory_bytes != null && sample.gpu_memory_bytes >= 0)
+      facts.push(["GPU memory", bytes_text(sample.gpu_memory_bytes)]);
   } else if (rank.max_rss_bytes) {
     facts.push(["peak memory", bytes_text(rank.max_rss_bytes)]);
   }

@@ -32,9 +32,19 @@ const kColumns: Column[] = [
   { title: "step", key: ({ sample }) => sample?.step ?? null, down: false, number: true },
   { title: "loss", key: ({ sample }) => sample?.loss ?? null, down: true, number: true },
   { title: "CPU", key: ({ sample }) => sample?.cpu ?? null, down: true, number: true },
-  { title: "memory", key: ({ rank, sample }) => sample?.rss_bytes ?? rank.max_rss_bytes ?? null, down: true, number: true },
+  {
+    title: "memory",
+    key: ({ rank, sample }) => sample?.rss_bytes ?? rank.max_rss_bytes ?? null,
+    down: true,
+    number: true,
+  },
   { title: "GPU", key: ({ sample }) => sample?.gpu ?? null, down: true, number: true },
-  { title: "last output", key: ({ sample }) => (sample?.last_output_us ? sample.last_output_us : null), down: false, number: true },
+  {
+    title: "last output",
+    key: ({ sample }) => (sample?.last_output_us ? sample.last_output_us : null),
+    down: false,
+    number: true,
+  },
 ];
 
 function compare(a: number | string | null, b: number | string | null): number {
@@ -54,16 +64,29 @@ function sort_rows(rows: Row[], column: Column, reversed: boolean): Row[] {
 const text_of = (value: number | null | undefined, format: (value: number) => string): string =>
   value == null || value < 0 ? "" : format(value);
 
-function TableRow({ row, now, empty }: { row: Row; now: number; empty: ReadonlySet<string> }) {
+function TableRow({ row, now, columns }: { row: Row; now: number; columns: readonly Column[] }) {
   const { rank, state, sample } = row;
   const part = progress_of(sample);
   const age = state === "running" ? output_age_s(sample, now) : null;
   const cells: Record<string, preact.ComponentChildren> = {
-    rank: <a href={href(logs_route({ attempt: rank.attempt, ranks: rank.rank }))} aria-label={`logs of rank ${rank.rank}`}>{rank.rank}</a>,
-    host: <span class="foreign host" title={rank.host}>{rank.host}</span>,
+    rank: (
+      <a
+        href={href(logs_route({ attempt: rank.attempt, ranks: rank.rank }))}
+        aria-label={`logs of rank ${rank.rank}`}
+      >
+        {rank.rank}
+      </a>
+    ),
+    host: (
+      <span class="foreign host" title={rank.host}>
+        {rank.host}
+      </span>
+    ),
     state: (
       <>
-        <span class={`state-word ${state}`}><span aria-hidden="true">{kStateMarks[state]}</span> {kStateWords[state]}</span>
+        <span class={`state-word ${state}`}>
+          <span aria-hidden="true">{kStateMarks[state]}</span> {kStateWords[state]}
+        </span>
         {state !== "running" && state !== "exited" && <span class="muted"> {end_text(rank)}</span>}
       </>
     ),
@@ -71,7 +94,11 @@ function TableRow({ row, now, empty }: { row: Row; now: number; empty: ReadonlyS
     step: (
       <>
         {step_text(sample)}
-        {part !== null && <span class="mini-bar" aria-hidden="true"><b style={{ width: `${part * 100}%` }} /></span>}
+        {part !== null && (
+          <span class="mini-bar" aria-hidden="true">
+            <b style={{ width: `${part * 100}%` }} />
+          </span>
+        )}
       </>
     ),
     loss: sample?.loss == null ? "" : number_text(sample.loss),
@@ -82,58 +109,99 @@ function TableRow({ row, now, empty }: { row: Row; now: number; empty: ReadonlyS
   };
   return (
     <tr class={state}>
-      {kColumns.filter((column) => !empty.has(column.title)).map((column) => (
+      {columns.map((column) => (
         <td class={column.number ? "number" : ""}>{cells[column.title]}</td>
       ))}
     </tr>
   );
 }
 
-function Heading({ column, sorted, reversed, on_sort }: { column: Column; sorted: boolean; reversed: boolean; on_sort: () => void }) {
+function Heading({
+  column,
+  sorted,
+  reversed,
+  on_sort,
+}: {
+  column: Column;
+  sorted: boolean;
+  reversed: boolean;
+  on_sort: () => void;
+}) {
   const descending = column.down !== reversed;
   return (
-    <th scope="col" class={column.number ? "number" : ""} aria-sort={sorted ? (descending ? "descending" : "ascending") : undefined}>
+    <th
+      scope="col"
+      class={column.number ? "number" : ""}
+      aria-sort={sorted ? (descending ? "descending" : "ascending") : undefined}
+    >
       <button type="button" class="quiet" onClick={on_sort}>
         {column.title}
-        <span aria-hidden="true" class="arrow">{sorted ? (descending ? "↓" : "↑") : ""}</span>
+        <span aria-hidden="true" class="arrow">
+          {sorted ? (descending ? "↓" : "↑") : ""}
+        </span>
       </button>
     </th>
   );
 }
 
-export function RankTable({ attempt, ranks, samples }: { attempt: Attempt; ranks: ReadonlyMap<number, Rank>; samples: ReadonlyMap<number, Sample> }) {
-  const [sorted, set_sorted] = useState<{ title: string; reversed: boolean } | null>(null);
-  const [shown, set_shown] = useState(kRowsAtFirst);
-  const column = kColumns.find(({ title }) => title === sorted?.title);
-  const rows = useMemo(() => {
-    const all = [...ranks.values()].map((rank) => ({ rank, state: shown_state(rank.state, attempt.state), sample: samples.get(rank.rank) }));
-    const by_rank = kColumns[0];
-    const by_state = kColumns[2];
+interface TableProps {
+  attempt: Attempt;
+  ranks: ReadonlyMap<number, Rank>;
+  samples: ReadonlyMap<number, Sample>;
+}
+
+interface Sorting {
+  title: string;
+  reversed: boolean;
+}
+
+// The rows in order, and the columns of which something is known.
+function useRows({ attempt, ranks, samples }: TableProps, sorting: Sorting | null) {
+  return useMemo(() => {
+    const all = [...ranks.values()].map((rank) => ({
+      rank,
+      state: shown_state(rank.state, attempt.state),
+      sample: samples.get(rank.rank),
+    }));
     // Without a wish: failures first where there are some, else by rank.
-    const wanted = column ?? (all.some(({ state }) => state === "failed" || state === "lost") ? by_state : by_rank);
-    return wanted ? sort_rows(all, wanted, sorted?.reversed ?? false) : all;
-  }, [ranks, samples, sorted, attempt.state]);
-  if (!rows.length) return null;
-  const empty = new Set(kColumns.filter(({ key }) => rows.every((row) => key(row) === null || key(row) === -1)).map(({ title }) => title));
+    const troubled = all.some(({ state }) => state === "failed" || state === "lost");
+    const title = sorting?.title ?? (troubled ? "state" : "rank");
+    const column = kColumns.find((one) => one.title === title);
+    const rows = column ? sort_rows(all, column, sorting?.reversed ?? false) : all;
+    const unknown = (value: number | string | null) => value === null || value === -1;
+    const columns = kColumns.filter(({ key }) => !rows.every((row) => unknown(key(row))));
+    return { rows, columns };
+  }, [ranks, samples, sorting, attempt.state]);
+}
+
+export function RankTable(props: TableProps) {
+  const [sorting, set_sorting] = useState<Sorting | null>(null);
+  const [shown, set_shown] = useState(kRowsAtFirst);
+  const { rows, columns } = useRows(props, sorting);
   const now = now_us();
+  if (!rows.length) return null;
+  const sort_by = (title: string) =>
+    set_sorting({ title, reversed: sorting?.title === title && !sorting.reversed });
   return (
     <>
       <div class="table-box" role="region" aria-label="Ranks" tabIndex={0}>
         <table>
           <thead>
             <tr>
-              {kColumns.filter(({ title }) => !empty.has(title)).map((one) => (
+              {columns.map((column) => (
                 <Heading
-                  column={one}
-                  sorted={one.title === sorted?.title}
-                  reversed={sorted?.reversed ?? false}
-                  on_sort={() => set_sorted({ title: one.title, reversed: sorted?.title === one.title && !sorted.reversed })}
+                  column={column}
+                  sorted={column.title === sorting?.title}
+                  reversed={sorting?.reversed ?? false}
+                  on_sort={() => sort_by(column.title)}
                 />
               ))}
             </tr>
           </thead>
           <tbody>
-            {rows.slice(0, shown).map((row) => <TableRow key={row.rank.rank} row={row} now={now} empty={empty} />)}
+            {rows.slice(0, shown).map((row) => (
+              <TableRow key={row.rank.rank} row={row} now={now} columns={columns} />
+            ))}
           </tbody>
         </table>
       </div>
@@ -142,7 +210,9 @@ export function RankTable({ attempt, ranks, samples }: { attempt: Attempt; ranks
           <button type="button" onClick={() => set_shown(shown + kMoreRows)}>
             {Math.min(kMoreRows, rows.length - shown)} more
           </button>{" "}
-          <span class="muted">{shown} of {rows.length.toLocaleString("en")} ranks</span>
+          <span class="muted">
+            {shown} of {rows.length.toLocaleString("en")} ranks
+          </span>
         </p>
       )}
     </>

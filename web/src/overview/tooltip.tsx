@@ -11,7 +11,17 @@ export interface TipPlace {
 
 // Says by sight what the screen reader is told otherwise. Above its place, or below where there is
 // no room.
-export function Tooltip({ place, title, host, facts }: { place: TipPlace; title: string; host: string; facts: Facts }) {
+export function Tooltip({
+  place,
+  title,
+  host,
+  facts,
+}: {
+  place: TipPlace;
+  title: string;
+  host: string;
+  facts: Facts;
+}) {
   const element = useRef<HTMLDivElement>(null);
   const [at, set_at] = useState({ left: 0, top: 0 });
   useLayoutEffect(() => {
@@ -22,11 +32,21 @@ export function Tooltip({ place, title, host, facts }: { place: TipPlace; title:
     set_at({ left, top: above < 48 ? place.bottom + 8 : above });
   }, [place.rank, place.x, place.top, facts.length]);
   return (
-    <div ref={element} class="tooltip" aria-hidden="true" style={{ left: `${at.left}px`, top: `${at.top}px` }}>
-      <p><strong>{title}</strong> <span class="muted foreign">{host}</span></p>
+    <div
+      ref={element}
+      class="tooltip"
+      aria-hidden="true"
+      style={{ left: `${at.left}px`, top: `${at.top}px` }}
+    >
+      <p>
+        <strong>{title}</strong> <span class="muted foreign">{host}</span>
+      </p>
       <dl>
         {facts.map(([name, value]) => (
-          <div><dt>{name}</dt><dd class="foreign">{value}</dd></div>
+          <div>
+            <dt>{name}</dt>
+            <dd class="foreign">{value}</dd>
+          </div>
         ))}
       </dl>
     </div>

@@ -10,7 +10,9 @@ function TimeLeft({ job, waiting }: { job: Job; waiting: Waiting }) {
   return (
     <p class="time-left">
       <span class="value">{clock_text(left)}</span>
-      <span class="muted">{waiting.have >= waiting.min ? "until it begins with those it has" : "until it gives up"}</span>
+      <span class="muted">
+        {waiting.have >= waiting.min ? "until it begins with those it has" : "until it gives up"}
+      </span>
     </p>
   );
 }
@@ -26,18 +28,32 @@ function Places({ waiting }: { waiting: Waiting }) {
   );
 }
 
-export function WaitingCard({ job, waiting, nodes }: { job: Job; waiting: Waiting; nodes: readonly JobNode[] }) {
+export function WaitingCard({
+  job,
+  waiting,
+  nodes,
+}: {
+  job: Job;
+  waiting: Waiting;
+  nodes: readonly JobNode[];
+}) {
   const missing = Math.max(0, waiting.min - waiting.have);
   const here = nodes.filter((node) => node.here);
   const gone = nodes.filter((node) => !node.here);
   return (
     <section class="card waiting" aria-labelledby="waiting-title">
       <h2 id="waiting-title">
-        <span class="badge waiting" aria-hidden="true">…</span>
+        <span class="badge waiting" aria-hidden="true">
+          …
+        </span>
         <span>
-          {waiting.have} of {waiting.min === waiting.max ? waiting.max : `${waiting.min} to ${waiting.max}`} nodes are here
+          {waiting.have} of{" "}
+          {waiting.min === waiting.max ? waiting.max : `${waiting.min} to ${waiting.max}`} nodes are
+          here
           <span class="message">
-            {missing ? `${plural(missing, "node")} missing` : `enough to begin; there is room for ${waiting.max - waiting.have} more`}
+            {missing
+              ? `${plural(missing, "node")} missing`
+              : `enough to begin; there is room for ${waiting.max - waiting.have} more`}
           </span>
         </span>
       </h2>
@@ -48,14 +64,26 @@ export function WaitingCard({ job, waiting, nodes }: { job: Job; waiting: Waitin
           ? here.map((node) => (
               <li class="chip">
                 <span class="foreign">{node.host}</span>{" "}
-                <span class="muted">{plural(node.workers, "worker")}{node.spare ? ", spare" : ""}</span>
+                <span class="muted">
+                  {plural(node.workers, "worker")}
+                  {node.spare ? ", spare" : ""}
+                </span>
               </li>
             ))
           : waiting.hosts.map((host) => <li class="chip foreign">{host}</li>)}
       </ul>
       {gone.length > 0 && (
         <p class="muted">
-          Gone: {gone.map((node, i) => <>{i > 0 && ", "}<span class="foreign">{node.host}{node.lost ? ` (${node.lost.message})` : ""}</span></>)}
+          Gone:{" "}
+          {gone.map((node, i) => (
+            <>
+              {i > 0 && ", "}
+              <span class="foreign">
+                {node.host}
+                {node.lost ? ` (${node.lost.message})` : ""}
+              </span>
+            </>
+          ))}
         </p>
       )}
     </section>
