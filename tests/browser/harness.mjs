@@ -243,11 +243,12 @@ export async function start_wire(t) {
   return wire;
 }
 
-// `wire`: may be cut, and then failing requests are no fault of the page's.
+// `wire`: may be cut, and then failing requests are no fault of the page's; `may_fail` says the same
+// of a server that the test stops.
 export async function open_page(
   t,
   url,
-  { width = 1280, height = 800, dark = false, touch = false, wire = null } = {},
+  { width = 1280, height = 800, dark = false, touch = false, wire = null, may_fail = false } = {},
 ) {
   const context = await (
     await get_browser()
@@ -262,7 +263,7 @@ export async function open_page(
   const faults = [];
   const origin = new URL(url).origin;
   page.on("console", (message) => {
-    const failed_request = wire && message.text().startsWith("Failed to load resource");
+    const failed_request = (wire || may_fail) && message.text().startsWith("Failed to load resource");
     if (message.type() === "error" && !failed_request) faults.push(`console: ${message.text()}`);
   });
   page.on("pageerror", (error) => faults.push(`thrown: ${error.stack}`));

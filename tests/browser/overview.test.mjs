@@ -76,8 +76,10 @@ test("a failure comes first, with its last lines, and leads to its log", async (
   await page.locator(".failure-fold .excerpt").getByText("no such shard: 17").waitFor();
 
   await page.getByRole("combobox").selectOption("0");
+  await page.locator("section.failure").waitFor();
   assert.equal(await page.locator("main > section").nth(1).getAttribute("class"), "card failure");
-  assert.equal(await page.locator(".cells .c.failed").count(), 1);
+  await page.locator(".cells .c.failed").waitFor();
+  assert.equal(await page.locator(".cells .c.stopped").count(), 2);
   await page.locator(".failure summary", { hasText: "only fell with it" }).click();
   await page.locator(".failure").getByText("0,2", { exact: true }).waitFor();
   await page.getByRole("button", { name: "Copy as text" }).first().click();

@@ -32,10 +32,16 @@ function update(run_id: string, change: (history: History) => void): void {
   recorded.value = { run_id, history, version: (old?.version ?? 0) + 1 };
 }
 
+const kSeriesAttempts = 5; // the last of them
+
 // What a log says of its progress, for a run that nobody measured.
 async function load_series(job: Job, attempts: readonly Attempt[]): Promise<void> {
-  for (const attempt of attempts.slice(-5)) {
-    const rank = attempt.nodes[0]?.first_rank ?? 0;
+  // One that has written something stands for all: they take their steps together.
+  const speaker = [...model.peek().ranks.values()].find((row) => row.stdout || row.stderr);
+  if (!speaker) return;
+  const { rank } = speaker;
+  for (const attempt of attempts.slice(-kSeriesAttempts)) {
+    if (attempt.world_size <= rank) continue;
     const { points } = await get_json<{ points: SeriesPoint[] }>(
       `/api/v1/series/${attempt.attempt}/${rank}`,
     );
