@@ -18,7 +18,7 @@ LogLayout::LogLayout(const LogCut& cut, int64_t file_size) {
   hole_begin_ = cut.head_end;
   hole_end_ = size_ = cut.head_end + cut.left_out;
   int64_t rest = cut.head_end + LogFile::kMarkerLength;
-  bool cutting = cut.to != 0;
+  bool cutting = cut.to >= rest;
   add(hole_end_, rest, (cutting ? std::min(cut.to, file_size) : file_size) - rest);
   if (cutting) add(hole_end_ + cut.to - rest, cut.from, file_size - cut.from);
 }

@@ -7,6 +7,7 @@
 #include "supervisor/status/merged_endpoint.h"
 #include "supervisor/status/page_endpoint.h"
 #include "supervisor/status/router.h"
+#include "supervisor/status/series_endpoint.h"
 #include "supervisor/status/status_endpoint.h"
 
 namespace muster {
@@ -27,6 +28,7 @@ std::span<const Route> status_routes() {
       {"GET", "/api/v1/follow", handle_follow},
       {"GET", "/api/v1/logs/{attempt}/{rank}/{stream}", handle_log},
       {"GET", "/api/v1/merged", handle_merged},
+      {"GET", "/api/v1/series/{attempt}/{rank}", handle_series},
       {"POST", "/api/v1/stop", handle_stop},
       {"POST", "/api/v1/restart", handle_restart},
   };
