@@ -5,6 +5,7 @@
 
 #include "supervisor/browse/browse_gate.h"
 #include "supervisor/browse/log_times.h"
+#include "supervisor/logs/newlines.h"
 
 namespace muster {
 
@@ -73,7 +74,7 @@ Result<void> FollowWork::take_number(LogBytes& log) {
     auto piece = log.read(at, std::min(kReadPiece, next - at));
     if (!piece) return piece.error();
     if (piece->offset != at || piece->bytes.empty()) return {};
-    number += std::count(piece->bytes.begin(), piece->bytes.end(), '\n');
+    number += count_newlines(piece->bytes);
     at += static_cast<int64_t>(piece->bytes.size());
   }
   cutter_->set_number(number);

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 
+#include "supervisor/logs/newlines.h"
+
 namespace muster {
 
 LineIndex::LineIndex(int64_t begin) : points_{{begin, 0}}, counted_to_(begin) {}
@@ -13,7 +15,7 @@ void LineIndex::feed(std::string_view bytes) {
     // becomes the point.
     int64_t due = std::max<int64_t>(points_.back().offset + spacing_ - 1 - counted_to_, 0);
     std::string_view part = bytes.substr(0, static_cast<size_t>(due));
-    lines_ += std::count(part.begin(), part.end(), '\n');
+    lines_ += count_newlines(part);
     counted_to_ += static_cast<int64_t>(part.size());
     bytes.remove_prefix(part.size());
     if (bytes.empty()) return;

@@ -6,6 +6,7 @@
 
 #include "supervisor/browse/browse_gate.h"
 #include "supervisor/browse/log_times.h"
+#include "supervisor/logs/newlines.h"
 
 namespace muster {
 
@@ -245,7 +246,7 @@ Result<void> PageWork::pass() {
     step_ = Step::kOpen;  // it was cut out, or emptied, meanwhile
     return {};
   }
-  lines_ += std::count(piece->bytes.begin(), piece->bytes.end(), '\n');
+  lines_ += count_newlines(piece->bytes);
   position_ += static_cast<int64_t>(piece->bytes.size());
   budget_ -= static_cast<int64_t>(piece->bytes.size());
   return {};

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "supervisor/logs/newlines.h"
+
 namespace muster {
 
 namespace {
@@ -71,8 +73,7 @@ LogFile::Written LogFile::write_at_end(std::string_view bytes) {
     size_ += n;
     stream_size_ += n;
     std::string_view written = bytes.substr(0, static_cast<size_t>(n));
-    if (times_ && limit_ > 0 && stream_lines_ >= 0)
-      stream_lines_ += std::count(written.begin(), written.end(), '\n');
+    if (times_ && limit_ > 0 && stream_lines_ >= 0) stream_lines_ += count_newlines(written);
     bytes.remove_prefix(static_cast<size_t>(n));
   }
   return {};
