@@ -23,8 +23,7 @@ void FollowWork::run() {
   found_.reset();
   auto log = indexed_->open();
   Result<void> done = log ? Result<void>() : log.error();
-  exists_ = log && log->has_value();
-  if (exists_) {
+  if (log && *log) {
     watchable_ = (*log)->on_local_disk();
     done = read(**log);
   } else if (done) {

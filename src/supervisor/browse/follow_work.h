@@ -27,7 +27,6 @@ class FollowWork {
   std::optional<Result<LogPage>> take() { return std::exchange(found_, std::nullopt); }
   // There is more to read at once.
   bool more() const { return more_; }
-  bool exists() const { return exists_; }
   // The kernel tells of changes: the log is on a disk of this machine.
   bool watchable() const { return watchable_; }
 
@@ -47,7 +46,6 @@ class FollowWork {
   int64_t shown_open_ = -1;  // bytes of the unfinished line that were in a page
   std::optional<Result<LogPage>> found_;
   bool more_ = false;
-  bool exists_ = false;
   bool watchable_ = true;
 };
 

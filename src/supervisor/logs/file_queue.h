@@ -41,7 +41,7 @@ class PoolGate : public std::enable_shared_from_this<PoolGate> {
   void run(std::function<void()> work, std::function<void()> done);
 
  private:
-  static constexpr int kAtOnce = 3;  // libuv's pool has four threads
+  static constexpr int kAtOnce = 3;  // of the pool's five threads
 
   struct Job {
     std::function<void()> work, done;
