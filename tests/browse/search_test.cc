@@ -27,6 +27,8 @@ std::shared_ptr<const SearchPattern> pattern(const std::string& text, bool is_re
 
 struct SearchTest : BrowseTest {
   std::vector<std::string> paths;
+  int64_t from = 0;
+  int64_t to = INT64_MAX;
   std::vector<SearchHit> hits;
   LogSearch::State state;
   std::unique_ptr<LogSearch> search;
@@ -40,7 +42,11 @@ struct SearchTest : BrowseTest {
   void start(std::shared_ptr<const SearchPattern> what, int context = 0, int64_t limit = 1'000) {
     hits.clear();
     state = {};
-    search = LogSearch::start(reader.gate(), {std::move(what), context, limit, paths},
+    std::vector<SearchPlace> places;
+    for (const std::string& at : paths)
+      places.push_back({at, from, to});
+    const auto lines = paths.size() == 1 ? reader.log(paths[0]) : nullptr;
+    search = LogSearch::start(reader.gate(), {std::move(what), context, limit, places, lines},
                               [this](std::vector<SearchHit> found, const LogSearch::State& now) {
                                 CHECK(found.size() <= SearchWork::kHitsOfPiece);
                                 for (SearchHit& hit : found)
@@ -249,6 +255,30 @@ TEST_SUITE("search") {
     CHECK(of_log[2] == 1);
     CHECK(state.truncated);
     CHECK(hits.size() == 2'000);
+  }
+
+  TEST_CASE_FIXTURE(SearchTest,
+                    "a part of a log is searched by itself, and its lines keep their place") {
+    path = add(numbered_lines(0, 100'000));
+    const int64_t width = std::ssize(numbered_line(0));
+    from = 50'000 * width;
+    to = from + 10 * width;
+    find("line");
+    REQUIRE(hits.size() == 10);
+    CHECK(hits[0].line.offset == from);
+    CHECK(state.total_bytes == 10 * width);
+    counted_tail(1);  // now the lines' numbers are known
+    find("line");
+    CHECK(hits[0].line.number == 50'000);
+    CHECK(hits[9].line.number == 50'009);
+    from += 3;  // the line that began before is not of this part
+    find("line");
+    CHECK(hits.size() == 9);
+    CHECK(hits[0].line.number == 50'001);
+    from = 200'000 * width;
+    to = INT64_MAX;
+    find("line");
+    CHECK(hits.empty());
   }
 
   TEST_CASE_FIXTURE(SearchTest, "it stops at the limit and says whether there was more") {

@@ -31,6 +31,7 @@ struct Streamed {
   std::string bytes;
   std::vector<Told> messages;
   bool ended = false;
+  bool broken = false;  // its end did not come
   SseSplitter splitter;
   std::unique_ptr<HttpCall> call;
 
@@ -121,6 +122,7 @@ struct ServerTest : LoopTest {
         [&streamed](int status, std::string_view piece) { streamed.add(status, piece); },
         [&streamed](Result<HttpResponse> done) {
           if (done && streamed.status == 0) streamed.status = done->status;
+          streamed.broken = !done;
           streamed.ended = true;
         });
     return streamed;

@@ -2,10 +2,10 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "loop/gzip.h"
@@ -13,31 +13,25 @@
 
 namespace muster {
 
-// Packs logs into a .tar.gz, piece by piece on the pool: those of this machine from their files,
-// others as their bytes come. Made by LogArchive, which gives it its turns.
+// A log and its name in the archive.
+struct ArchiveEntry {
+  std::string name;
+  std::string path;
+};
+
+// Packs logs of this machine, piece by piece on the pool, into a part of a .tar.gz: a whole gzip
+// stream without the tar's end, so that several parts one behind the other, and archive_end(), are
+// an archive. Made by LogArchive, which gives it its turns.
 class ArchiveWork {
  public:
   static constexpr size_t kMaxTroubles = 100;
 
-  // What is to be packed, in order.
-  struct Step {
-    enum class Kind { kLog, kBegin, kBytes, kEnd, kFinish } kind = Kind::kFinish;
-    std::string name;    // in the archive, of kLog and kBegin
-    std::string bytes;   // of kBytes; the path of kLog
-    int64_t size = 0;    // of kBegin
-    int64_t time_s = 0;  // of kBegin
-  };
-  void add(Step step) { steps_.push_back(std::move(step)); }
+  explicit ArchiveWork(std::vector<ArchiveEntry> entries) : entries_(std::move(entries)) {}
 
-  // One piece.
-  void run();
+  // One piece; true when all is packed.
+  bool run();
 
   std::string take_packed() { return std::exchange(packed_, {}); }
-  // Everything that was given is packed.
-  bool idle() const { return steps_.empty(); }
-  bool finished() const { return finished_; }
-  // Bytes of kBytes that are not packed.
-  size_t backlog() const;
   // What could not be packed as it should.
   const std::vector<std::string>& troubles() const { return troubles_; }
 
@@ -49,24 +43,24 @@ class ArchiveWork {
     std::string marker;  // that stands for the hole; "" behind it
   };
 
-  bool do_step(Step& step);
-  bool pack_log(const Step& step);
-  Result<bool> open_log(const Step& step);
-  void begin_file(const std::string& name, int64_t size, int64_t time_s);
+  bool pack(const ArchiveEntry& entry);
+  Result<bool> open(const ArchiveEntry& entry);
   void put(std::string_view bytes);
   void end_file();
   void note(std::string trouble);
 
-  std::deque<Step> steps_;
+  const std::vector<ArchiveEntry> entries_;
+  size_t next_ = 0;
   std::optional<OpenLog> log_;
-  std::optional<GzipWriter> gzip_ = std::make_optional<GzipWriter>();
+  GzipWriter gzip_;
   std::string packed_;
-  std::string name_;  // of the file that is being packed
-  int64_t size_ = 0;  // of it
+  int64_t size_ = 0;  // of the file that is being packed
   int64_t left_ = 0;  // bytes of it that are still to come
   int64_t budget_ = 0;
-  bool finished_ = false;
   std::vector<std::string> troubles_;
 };
+
+// Ends the archive. Notes, if there are any, are a file of their own in it.
+std::string archive_end(const std::vector<std::string>& notes, int64_t unix_time);
 
 }  // namespace muster

@@ -15,6 +15,8 @@ namespace {
 
 constexpr int64_t kBlock = 512 << 10;
 constexpr int64_t kOverlap = 4 << 10;
+// What is read to give the first line of a part its number.
+constexpr int64_t kCountForNumber = int64_t{4} << 20;
 // Of a long line so much is shown before the first match.
 constexpr size_t kShownBefore = 512;
 
@@ -24,18 +26,40 @@ bool inside_character(char c) {
 
 }  // namespace
 
-Result<void> LogScan::measure() {
-  auto log = LogBytes::open(path_);
+Result<void> LogScan::measure(const IndexedLog* lines) {
+  auto log = LogBytes::open(place_.path);
   if (!log) return log.error();
   if (!*log) return {};
   identity_ = (*log)->identity();
-  end_ = (*log)->size();
+  end_ = std::min((*log)->size(), place_.to);
+  if (place_.from > 0) return begin_within(**log, lines);
+  return {};
+}
+
+// A line that has begun before is not searched.
+Result<void> LogScan::begin_within(LogBytes& log, const IndexedLog* lines) {
+  position_ = line_begin_ = std::min(place_.from, end_);
+  number_ = -1;
+  auto piece = log.read(position_ - 1, 1);
+  if (!piece) return piece.error();
+  line_found_ = piece->bytes != "\n" && !log.layout().in_hole(position_ - 1);
+  const auto point = lines != nullptr ? lines->before_offset(position_) : std::nullopt;
+  if (!point || point->number < 0 || position_ - point->offset > kCountForNumber) return {};
+  int64_t number = point->number;
+  for (int64_t at = point->offset; at < position_;) {
+    piece = log.read(at, std::min(kBlock, position_ - at));
+    if (!piece) return piece.error();
+    if (piece->offset != at || piece->bytes.empty()) return {};
+    number += std::count(piece->bytes.begin(), piece->bytes.end(), '\n');
+    at += std::ssize(piece->bytes);
+  }
+  number_ = number;
   return {};
 }
 
 Result<void> LogScan::run(const SearchPattern& pattern, int context, int64_t& budget,
                           size_t max_hits, std::vector<SearchHit>& hits) {
-  auto opened = LogBytes::open(path_);
+  auto opened = LogBytes::open(place_.path);
   if (!opened) return opened.error();
   if (!*opened || !((*opened)->identity() == identity_)) {  // it is not there any more
     position_ = end_;
@@ -81,7 +105,7 @@ Result<void> LogScan::run(const SearchPattern& pattern, int context, int64_t& bu
 // What follows is behind what was left out. How many lines that was is known at a later place, from
 // where they are counted back; it may take several runs.
 Result<void> LogScan::cross_hole(LogBytes& log, int64_t to, int64_t& budget) {
-  if (!lines_) lines_ = std::make_unique<IndexedLog>(path_);
+  if (!lines_) lines_ = std::make_unique<IndexedLog>(place_.path);
   lines_->follow_layout(log);
   auto counted = lines_->count_to(log, to, budget);
   if (!counted) return counted.error();

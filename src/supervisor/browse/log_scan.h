@@ -26,6 +26,13 @@ struct SearchHit {
   std::vector<LogLine> before, after;                // texts as written
 };
 
+// A log to search, or the lines of it that begin in [from, to).
+struct SearchPlace {
+  std::string path;
+  int64_t from = 0;
+  int64_t to = INT64_MAX;
+};
+
 // Goes once through one log, from its begin to where it ended when the search began. Blocks, so its
 // run() belongs on the pool.
 class LogScan {
@@ -33,10 +40,11 @@ class LogScan {
   static constexpr int64_t kMaxText = 4 << 10;     // of a hit
   static constexpr int64_t kMaxContext = 1 << 10;  // of a line beside it
 
-  LogScan(size_t log, std::string path) : log_(log), path_(std::move(path)) {}
+  LogScan(size_t log, SearchPlace place) : log_(log), place_(std::move(place)) {}
 
-  // How much there is to read. Nothing to read is no error.
-  Result<void> measure();
+  // How much there is to read. Nothing to read is no error. `lines` is what is known of its lines,
+  // or null: without it those of a search that begins in the middle have no numbers.
+  Result<void> measure(const IndexedLog* lines);
 
   // Takes at most about `budget` bytes, from which it takes what it read, and stops early when
   // `hits` has `max_hits`.
@@ -57,11 +65,12 @@ class LogScan {
                           size_t max_hits);
   Found make_hit(std::string_view block, SearchPattern::Span line, SearchPattern::Span match,
                  const SearchPattern& pattern) const;
+  Result<void> begin_within(LogBytes& log, const IndexedLog* lines);
   Result<void> cross_hole(LogBytes& log, int64_t to, int64_t& budget);
   void pass(std::string_view bytes);
 
   const size_t log_;
-  const std::string path_;
+  const SearchPlace place_;
   LogBytes::Identity identity_;
   int64_t position_ = 0;
   int64_t end_ = 0;

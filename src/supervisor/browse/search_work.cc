@@ -19,10 +19,10 @@ constexpr int64_t kOpening = 16 << 10;
 SearchWork::SearchWork(Settings settings)
     : pattern_(std::move(settings.pattern)),
       context_(settings.context),
-      max_hits_(settings.max_hits) {
-  for (std::string& path : settings.paths) {
-    scans_.push_back(std::make_unique<LogScan>(scans_.size(), std::move(path)));
-  }
+      max_hits_(settings.max_hits),
+      lines_(std::move(settings.lines)) {
+  for (SearchPlace& place : settings.places)
+    scans_.push_back(std::make_unique<LogScan>(scans_.size(), std::move(place)));
 }
 
 bool SearchWork::run() {
@@ -38,11 +38,12 @@ bool SearchWork::run() {
 bool SearchWork::measure() {
   int64_t budget = kPiece * 8;
   for (; next_ < scans_.size() && budget > 0; budget -= kOpening) {
-    const Result<void> measured = scans_[next_]->measure();
+    const Result<void> measured = scans_[next_]->measure(lines_.get());
     if (!measured || scans_[next_]->done()) {
       drop(next_, measured);
     } else {
-      total_bytes_ += scans_[next_++]->end();
+      total_bytes_ += scans_[next_]->end() - scans_[next_]->position();
+      ++next_;
     }
   }
   if (next_ < scans_.size()) return true;

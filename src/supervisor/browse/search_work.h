@@ -22,7 +22,9 @@ class SearchWork {
     std::shared_ptr<const SearchPattern> pattern;
     int context = 2;
     int64_t max_hits = 1'000;
-    std::vector<std::string> paths;
+    std::vector<SearchPlace> places;
+    // If there is one place: what is known of its lines (LogReader::log()), or null.
+    std::shared_ptr<const IndexedLog> lines;
   };
   explicit SearchWork(Settings settings);
 
@@ -48,6 +50,7 @@ class SearchWork {
   const std::shared_ptr<const SearchPattern> pattern_;
   const int context_;
   const int64_t max_hits_;
+  const std::shared_ptr<const IndexedLog> lines_;
   std::vector<std::unique_ptr<LogScan>> scans_;  // those that are not done
   size_t next_ = 0;
   bool measured_ = false;

@@ -7,6 +7,7 @@
 
 #include "loop/http_content.h"
 #include "supervisor/status/answers.h"
+#include "supervisor/status/file_name.h"
 #include "supervisor/status/log_json.h"
 
 namespace muster {
@@ -18,16 +19,10 @@ constexpr int64_t kPiece = int64_t{256} << 10;
 // Nothing in a log is ever markup, whoever opens it.
 constexpr char kPolicy[] = "default-src 'none'; frame-ancestors 'none'; sandbox";
 
-// "run_attempt_0_rank_3_stdout.log"; the run's id may have any character.
+// "run_attempt_0_rank_3_stdout.log"
 std::string file_name(const JobState& state, const ChosenLog& log) {
-  std::string name;
-  for (char c : state.job.run_id) {
-    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-                       c == '-' || c == '_' || c == '.';
-    name += plain ? c : '_';
-  }
-  return name + "_attempt_" + std::to_string(log.attempt) + "_rank_" + std::to_string(log.rank) +
-         "_" + std::string(stream_name(log.stream)) + ".log";
+  return plain_name(state.job.run_id) + "_attempt_" + std::to_string(log.attempt) + "_rank_" +
+         std::to_string(log.rank) + "_" + std::string(stream_name(log.stream)) + ".log";
 }
 
 // Two steps: a look at the log's size and hole, then its bytes piece by piece, each when the client

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/status/access.h"
+#include "supervisor/status/download_endpoint.h"
 #include "supervisor/status/events_endpoint.h"
 #include "supervisor/status/follow_endpoint.h"
 #include "supervisor/status/job_endpoints.h"
@@ -7,6 +8,7 @@
 #include "supervisor/status/merged_endpoint.h"
 #include "supervisor/status/page_endpoint.h"
 #include "supervisor/status/router.h"
+#include "supervisor/status/search_endpoint.h"
 #include "supervisor/status/series_endpoint.h"
 #include "supervisor/status/status_endpoint.h"
 
@@ -26,6 +28,8 @@ std::span<const Route> status_routes() {
       {"GET", "/api/v1/samples", handle_samples},
       {"GET", "/api/v1/events", handle_events},
       {"GET", "/api/v1/follow", handle_follow},
+      {"GET", "/api/v1/search", handle_search},
+      {"GET", "/api/v1/download", handle_download},
       {"GET", "/api/v1/logs/{attempt}/{rank}/{stream}", handle_log},
       {"GET", "/api/v1/merged", handle_merged},
       {"GET", "/api/v1/series/{attempt}/{rank}", handle_series},
