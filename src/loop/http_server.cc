@@ -1,8 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loop/http_server.h"
 
+#include <sys/resource.h>
 #include <sys/socket.h>
 
+#include <algorithm>
+#include <ctime>
 #include <unordered_map>
 
 #include "loop/http_answer.h"
@@ -14,11 +17,24 @@ namespace muster {
 namespace {
 
 constexpr size_t kReadBuffer = size_t{16} << 10;
+// Of the descriptors that the process may have clients get one in so many: whatever they do, enough
+// are left for what the process is there for.
+constexpr size_t kDescriptorShare = 4;
+
+HttpServer::Limits within_descriptors(HttpServer::Limits limits) {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) == 0)
+    limits.max_connections =
+        std::min<size_t>(limits.max_connections, limit.rlim_cur / kDescriptorShare);
+  return limits;
+}
 
 class LoopHttpServer final : public HttpServer, private HttpConnection::Owner {
  public:
   LoopHttpServer(Loop& loop, Handler handler, Limits limits)
-      : loop_(loop), handler_(std::make_shared<Handler>(std::move(handler))), limits_(limits) {}
+      : loop_(loop),
+        handler_(std::make_shared<Handler>(std::move(handler))),
+        limits_(within_descriptors(limits)) {}
 
   Result<void> listen(const std::string& address, int port) {
     auto listener = TcpListener::listen(

@@ -20,7 +20,8 @@ class HttpServer {
     size_t max_head = size_t{16} << 10;  // request line and headers
     size_t max_body = size_t{64} << 10;
     size_t max_headers = 100;
-    size_t max_connections = 1'024;   // beyond it the longest idle one gives way
+    // Beyond it the longest idle one gives way. At most a quarter of the process's descriptors.
+    size_t max_connections = 1'024;
     size_t max_pipelined = 16;        // requests read ahead of their answers
     Milliseconds head_time{10'000};   // from the first byte of a request to its last
     Milliseconds idle_time{75'000};   // between requests

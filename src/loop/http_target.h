@@ -24,6 +24,9 @@ std::optional<HttpTarget> parse_target(std::string_view target, bool options);
 // "%41+b" -> "A b" (`plus_is_space`) or "A+b"; nothing for a bad percent sign.
 std::optional<std::string> percent_decode(std::string_view text, bool plus_is_space);
 
+// The opposite: letters, digits and "-_.~" as they are, the rest as "%20".
+std::string percent_encode(std::string_view text);
+
 // Whether `text` is what may stand for a host and a port in a Host header.
 bool is_authority(std::string_view text);
 

@@ -3,12 +3,14 @@
 
 #include <doctest/doctest.h>
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <cerrno>
 #include <deque>
 #include <map>
 
+#include "loop/fd_limit.h"
 #include "loop/loop_test.h"
 #include "loop/tcp_stream.h"
 #include "loop/timer.h"
@@ -509,7 +511,24 @@ TEST_SUITE("http server limits") {
     REQUIRE(run_until([&] { return server->connections() == 0; }));
   }
 
+  TEST_CASE_FIXTURE(ServerTest, "clients leave most descriptors to others") {
+    rlimit before{};
+    REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+    rlimit few = before;
+    few.rlim_cur = 100;
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &few) == 0);
+    start({});
+    REQUIRE(setrlimit(RLIMIT_NOFILE, &before) == 0);
+    for (int i = 0; i < 30; ++i)
+      connect();
+    Client& client = ask(kGet);
+    REQUIRE(run_until([&] { return client.has("hello"); }));
+    CHECK(server->connections() == 25);
+  }
+
   TEST_CASE_FIXTURE(ServerTest, "a thousand idle connections are in nobody's way") {
+    raise_fd_limit();
+    start({});
     for (int i = 0; i < 1'000; ++i)
       connect();
     Client& client = ask(kGet);

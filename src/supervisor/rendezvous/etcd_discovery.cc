@@ -5,6 +5,7 @@
 #include <cerrno>
 
 #include "loop/http_client.h"
+#include "loop/http_target.h"
 #include "loop/interfaces.h"
 #include "loop/timer.h"
 #include "supervisor/rendezvous/etcd_office.h"

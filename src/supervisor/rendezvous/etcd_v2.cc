@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "loop/http_target.h"
 #include "supervisor/rendezvous/etcd_answers.h"
 
 namespace muster {
@@ -113,24 +114,6 @@ class EtcdV2 final : public EtcdOffice {
 std::unique_ptr<EtcdOffice> etcd_v2_office(std::unique_ptr<HttpClient> client,
                                            const std::string& key, Milliseconds deadline) {
   return std::make_unique<EtcdV2>(std::move(client), key, deadline);
-}
-
-std::string percent_encode(std::string_view text) {
-  static constexpr std::string_view kPlain =
-      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_.~";
-  static constexpr char kDigits[] = "0123456789ABCDEF";
-  std::string encoded;
-  for (char c : text) {
-    if (kPlain.find(c) != std::string_view::npos) {
-      encoded += c;
-    } else {
-      const auto byte = static_cast<unsigned char>(c);
-      encoded += '%';
-      encoded += kDigits[byte >> 4];
-      encoded += kDigits[byte & 15];
-    }
-  }
-  return encoded;
 }
 
 }  // namespace muster

@@ -14,7 +14,4 @@ namespace muster {
 std::unique_ptr<EtcdOffice> etcd_v2_office(std::unique_ptr<HttpClient> client,
                                            const std::string& key, Milliseconds deadline);
 
-// "a b/c" as "a%20b%2Fc".
-std::string percent_encode(std::string_view text);
-
 }  // namespace muster

@@ -23,7 +23,4 @@ struct NodeLogs {
 // Those of the logs that are not here, by attempt and node.
 std::vector<NodeLogs> group_by_node(const std::vector<ChosenLog>& logs);
 
-// As it stands in a target: letters, digits and "-._~" as they are, the rest as "%20".
-std::string percent_encode(std::string_view text);
-
 }  // namespace muster

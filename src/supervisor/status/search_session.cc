@@ -6,6 +6,7 @@
 #include <set>
 #include <utility>
 
+#include "loop/http_target.h"
 #include "supervisor/status/json_out.h"
 #include "supervisor/status/log_json.h"
 
