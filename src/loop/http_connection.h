@@ -66,7 +66,7 @@ class HttpConnection final : public HttpServerExchange::Line {
   void on_time();
 
   void write(std::string_view bytes) override;
-  bool input_ended() const override { return input_ended_; }
+  bool input_ended() const override { return input_ended_ && queue_.empty() && unread_.empty(); }
   void on_answered(bool keeps_alive) override;
   void on_answer_broken() override;
 

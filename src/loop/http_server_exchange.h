@@ -20,6 +20,7 @@ class HttpServerExchange final : public HttpExchange {
    public:
     virtual void write(std::string_view bytes) = 0;
     virtual size_t answers_held() const = 0;
+    // No request can follow.
     virtual bool input_ended() const = 0;
     virtual void on_answered(bool keeps_alive) = 0;
     // Half an answer went out. Its end must not look like that of a whole one.

@@ -84,7 +84,7 @@ class HostileClients(MusterTest):
         with open(self.order + ".new", "w", encoding="ascii") as file:
             file.write(str(code))
         os.rename(self.order + ".new", self.order)
-        self.assert_code(self.run_.wait(), 1 if code else 0)
+        self.assert_code(self.run_.wait(), code)
 
     def connect(self, receive_buffer=None):
         one = socket.socket()
@@ -126,7 +126,7 @@ class HostileClients(MusterTest):
             one.sendall(text.format(host=self.host, inner=inner).encode("latin-1"))
             got = self.all_of(one)
             self.assertRegex(got, rb"^HTTP/1\.1 [45]\d\d ", text)
-            self.assertEqual(got.count(b"HTTP/1.1 "), 1, text)
+            self.assertEqual(len(re.findall(rb"HTTP/1\.1 \d", got)), 1, text)
             one.close()
         self.end_with(0)
 
@@ -190,10 +190,10 @@ class HostileClients(MusterTest):
         for _ in range(200):
             self.connect()
         self.assertEqual(self.api.get("/status").status, 200)
-        ended = wait_until(
-            lambda: select.select(self.sockets, [], [], 0)[0], "idle connections give way"
-        )
-        self.assertIn(b"", [one.recv(4096) for one in ended])
+        watch = select.poll()
+        for one in self.sockets:
+            watch.register(one, select.POLLIN | select.POLLRDHUP)
+        wait_until(lambda: len(watch.poll(0)) >= 100, "idle connections give way")
         self.end_with(0)
 
     def test_answers_that_nobody_reads_are_not_kept(self):

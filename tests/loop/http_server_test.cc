@@ -282,6 +282,21 @@ TEST_SUITE("http server") {
     CHECK(client.has("answer"));
   }
 
+  TEST_CASE_FIXTURE(ServerTest, "and so do all its requests, and the half that ends them none") {
+    HttpServer::Limits limits;
+    limits.max_pipelined = 2;
+    start(limits);
+    Client& client = ask(get("/keep") + get("/") + get("/") + get("/") + "GET / HT");
+    client.stream->finish_writing();
+    REQUIRE(run_until([&] { return kept.size() == 1; }));
+    loop.run_until([] { return false; }, Milliseconds(20));
+    kept[0]->reply(200, {}, "answer");
+    REQUIRE(run_until([&] { return client.ended; }));
+    CHECK(client.count("hello") == 3);
+    CHECK(client.count("HTTP/1.1 ") == 4);
+    CHECK(client.end_code == 0);
+  }
+
   TEST_CASE_FIXTURE(ServerTest, "whoever answers learns that the client has gone") {
     bool gone = false;
     on("/stream", [&](auto exchange) {
