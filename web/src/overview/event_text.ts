@@ -72,7 +72,7 @@ const kSentences: Record<string, (event: JobEvent) => string> = {
   },
   signal_received: (e) => {
     const on = e["host"] ? ` on ${text(e["host"])}` : "";
-    const from = e["sender"] ? ` from ${text(e["sender"])}` : "";
+    const from = e["sender_pid"] ? ` from pid ${text(e["sender_pid"])} (${text(e["sender"])})` : "";
     return `muster got ${signal_text(number(e["signal"]))}${on}${from}${e["forwarded"] ? ", passed on to the workers" : ""}`;
   },
   restart_requested: (e) =>

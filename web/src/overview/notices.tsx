@@ -170,6 +170,7 @@ function Troubles({ job }: { job: Job }) {
 function Stopped({ job }: { job: Job }) {
   if (!job.stop) return null;
   const { signal: name, sender, host, text } = job.stop;
+  if (text && job.summary.includes(text)) return null;
   return (
     <p class="stopped-by foreign">
       {text ||

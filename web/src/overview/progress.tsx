@@ -19,20 +19,36 @@ import { History, type Metric } from "./history";
 interface Recorded {
   run_id: string;
   history: History;
+  of: string; // whom it is about
   version: number;
 }
 
 // Kept while other views are shown.
 const recorded = signal<Recorded | null>(null);
 
-function update(run_id: string, change: (history: History) => void): void {
+function update(run_id: string, change: (history: History) => void, of = "all ranks"): void {
   const old = recorded.peek();
   const history = old?.run_id === run_id ? old.history : new History();
   change(history);
-  recorded.value = { run_id, history, version: (old?.version ?? 0) + 1 };
+  recorded.value = { run_id, history, of, version: (old?.version ?? 0) + 1 };
 }
 
 const kSeriesAttempts = 5; // the last of them
+
+// Steps have a rate only between two points.
+function add_series(history: History, points: readonly SeriesPoint[]): void {
+  let before: [time_us: number, step: number] | null = null;
+  for (const [time_us, step, , loss] of points) {
+    if (!time_us) continue;
+    if (loss != null) history.add_value("loss", time_us, loss);
+    if (step == null || step < 0) continue;
+    if (before && step > before[1] && time_us > before[0]) {
+      const rate = ((step - before[1]) * 1e6) / (time_us - before[0]);
+      history.add_value("steps_per_s", time_us, rate);
+    }
+    before = [time_us, step];
+  }
+}
 
 // What a log says of its progress, for a run that nobody measured.
 async function load_series(job: Job, attempts: readonly Attempt[]): Promise<void> {
@@ -42,26 +58,10 @@ async function load_series(job: Job, attempts: readonly Attempt[]): Promise<void
   const { rank } = speaker;
   for (const attempt of attempts.slice(-kSeriesAttempts)) {
     if (attempt.world_size <= rank) continue;
-    const { points } = await get_json<{ points: SeriesPoint[] }>(
-      `/api/v1/series/${attempt.attempt}/${rank}`,
-    );
-    update(job.run_id, (history) => {
-      let before: [number, number] | null = null;
-      for (const [time_us, step, , loss] of points) {
-        if (!time_us) continue;
-        if (loss != null) history.add_value("loss", time_us, loss);
-        if (step != null && step >= 0) {
-          if (before && step > before[1] && time_us > before[0]) {
-            history.add_value(
-              "steps_per_s",
-              time_us,
-              ((step - before[1]) * 1e6) / (time_us - before[0]),
-            );
-          }
-          before = [time_us, step];
-        }
-      }
-    });
+    const url = `/api/v1/series/${attempt.attempt}/${rank}`;
+    const { points } = await get_json<{ points: SeriesPoint[] }>(url);
+    if (points.length > 0)
+      update(job.run_id, (history) => add_series(history, points), `rank ${rank}, by its log`);
   }
 }
 
@@ -186,7 +186,7 @@ export function ProgressCard({ job, current }: { job: Job; current: boolean }) {
     <section class="card progress-card" aria-labelledby="progress-title">
       <h2 id="progress-title">
         Progress and use{" "}
-        <span class="muted">{charts.length ? "mean and range of all ranks" : ""}</span>
+        <span class="muted">{charts.length ? `of ${recorded.value?.of ?? "all ranks"}` : ""}</span>
       </h2>
       {has_steps && <ProgressBar job={job} samples={samples} />}
       <div class="charts">
