@@ -208,7 +208,13 @@ export async function get_browser() {
   return browser;
 }
 
-after(async () => browser?.close());
+export async function close_browser() {
+  await browser?.close();
+  browser = null;
+}
+
+// Not for bench/page.mjs, which is no test.
+if (process.env.NODE_TEST_CONTEXT) after(close_browser);
 
 // What stands between a page and its server, and can be cut: connections end, new ones are refused.
 export async function start_wire(t) {
@@ -265,6 +271,9 @@ export async function open_page(
   page.on("console", (message) => {
     const failed_request = (wire || may_fail) && message.text().startsWith("Failed to load resource");
     if (message.type() === "error" && !failed_request) faults.push(`console: ${message.text()}`);
+  });
+  page.on("response", (response) => {
+    if (response.status() >= 400 && !may_fail && !wire) faults.push(`${response.status()}: ${response.url()}`);
   });
   page.on("pageerror", (error) => faults.push(`thrown: ${error.stack}`));
   page.on("dialog", (dialog) => {

@@ -243,6 +243,7 @@ export interface Merged {
   at_begin: boolean; // nothing before them
   at_end: boolean; // nothing behind them yet
   untimed: number[]; // ranks with a log of which no times are known, which is left out
+  unreachable: string[]; // hosts whose logs are left out
 }
 
 export interface SearchHit {

@@ -1,11 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 import assert from "node:assert/strict";
 import { test } from "node:test";
+import { error_block, level_at } from "../src/logs/errors";
 import { fold } from "../src/logs/fold";
+import { Level } from "../src/logs/level";
 import { Layout } from "../src/logs/layout";
 import { bytes_left, type Line, make_line, utf8_size } from "../src/logs/lines";
 import { parse_logs, parse_spot, place_params } from "../src/logs/place";
+import { HitList } from "../src/logs/search";
 import { SseParser } from "../src/logs/sse";
+import { parse_goto } from "../src/logs/status_bar";
 import { type Live, LineWindow } from "../src/logs/window";
 
 function line(rank: number, offset: number, text: string, time = 0, ended = true, number = -1): Line {
@@ -184,4 +188,66 @@ test("sizes are counted in bytes", () => {
   ]);
   assert.equal(bytes_left(cut), 5_000_000 - 16384);
   assert.equal(bytes_left(line(0, 0, "äö")), 0);
+});
+
+test("errors are stepped by block, and their source lines belong to them", () => {
+  const rows = [
+    "ok",
+    "Traceback (most recent call last):",
+    '  File "a.py", line 1, in f',
+    "    x",
+    "NameError: x",
+    "ok",
+    "ok",
+    "ok",
+    "ok",
+    "ERROR two",
+    "ok",
+  ].map((text, i) => line(0, i * 100, text));
+  assert.equal(error_block(rows, 0, 1), 1);
+  assert.equal(error_block(rows, 1, 1), 9);
+  assert.equal(error_block(rows, 4, 1), 9);
+  assert.equal(error_block(rows, 9, 1), -1);
+  assert.equal(error_block(rows, 10, -1), 9);
+  assert.equal(error_block(rows, 9, -1), 1);
+  assert.equal(error_block(rows, 1, -1), -1);
+  assert.equal(error_block([], 0, 1), -1);
+  assert.equal(level_at(rows, 3), Level.kError);
+  assert.equal(level_at(rows, 5), Level.kNone);
+});
+
+test("hits are in order, each once, and the next is found from any line", () => {
+  const list = new HitList(true);
+  for (const offset of [50, 10, 30, 10]) list.add(line(0, offset, "x"));
+  assert.deepEqual(
+    list.lines().map((l) => l.offset),
+    [10, 30, 50],
+  );
+  assert.equal(list.next(line(0, 20, ""), 1, false), 1);
+  assert.equal(list.next(line(0, 30, ""), 1, false), 2);
+  assert.equal(list.next(line(0, 30, ""), 1, true), 1);
+  assert.equal(list.next(line(0, 30, ""), -1, false), 0);
+  assert.equal(list.next(line(0, 5, ""), -1, false), -1);
+  assert.equal(list.next(line(0, 60, ""), 1, false), -1);
+  assert.equal(list.next(null, 1, false), 0);
+  const merged = new HitList(false);
+  merged.add(line(1, 0, "x", 5));
+  merged.add(line(0, 900, "x", 4));
+  assert.deepEqual(
+    merged.lines().map((l) => l.rank),
+    [0, 1],
+  );
+});
+
+test("a place to go to is a line, a share, an offset or a time", () => {
+  assert.deepEqual(parse_goto("1,000", 500, 0), { kind: "line", line: 999 });
+  assert.deepEqual(parse_goto("50%", 500, 0), { kind: "offset", offset: 250 });
+  assert.deepEqual(parse_goto("@77", 500, 0), { kind: "offset", offset: 77 });
+  const noon = new Date(2026, 10, 30, 12, 0, 1).getTime() * 1000;
+  assert.deepEqual(parse_goto("12:00:01", 500, noon - 3_600_000_000), { kind: "time", time_us: noon });
+  assert.deepEqual(parse_goto("2026-11-30T12:00:00Z", 0, 0), {
+    kind: "time",
+    time_us: Date.UTC(2026, 10, 30, 12) * 1000,
+  });
+  for (const bad of ["", "x", "50%%", "1e9", "@"]) assert.equal(parse_goto(bad, 500, 0), null, bad);
 });

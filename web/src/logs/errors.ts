@@ -24,3 +24,15 @@ export function error_block(rows: readonly Line[], at: number, direction: 1 | -1
   }
   return -1;
 }
+
+const kContinued = 8; // lines that one error can go on for
+
+// How bad a row is. An indented line goes on with the one before it: the source of a traceback.
+export function level_at(rows: readonly Line[], at: number): Level {
+  let own = level(rows[at]!);
+  for (let back = 0; back < kContinued && own === Level.kNone && at > 0; ++back) {
+    if (!/^\s/.test(rows[at]!.text)) break;
+    own = level(rows[--at]!);
+  }
+  return own;
+}

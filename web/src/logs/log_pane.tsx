@@ -2,7 +2,7 @@
 // The lines themselves: the scrolling element, the bar beside it, the badge of new lines, and what a
 // screen reader is told of them.
 import { effect } from "@preact/signals";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { plural, ranks_text } from "../format";
 import { model, server_now_us } from "../live";
 import { href } from "../router";
@@ -147,7 +147,7 @@ function Empty({ session }: { session: LogSession }) {
 export function LogPane({ session }: { session: LogSession }) {
   const scroller = useRef<HTMLDivElement>(null);
   const bar = useRef<HTMLDivElement>(null);
-  useEffect(() => mount(session, scroller.current!, bar.current!), [session]);
+  useLayoutEffect(() => mount(session, scroller.current!, bar.current!), [session]);
   const fresh = session.new_lines.value;
   const { total_lines } = session.facts.value;
   return (

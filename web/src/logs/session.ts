@@ -2,15 +2,15 @@
 // What the log view does: loads what is needed, follows what is written, searches and moves. It owns
 // the window of lines and the streams; the view draws its signals, the viewport its rows.
 import { batch, signal } from "@preact/signals";
-import { api_url, get_json, type Page } from "../api";
 import { FilterSource } from "./filter";
 import { fold, unfold } from "./fold";
 import { Level, level_of } from "./level";
-import { bytes_left, kMaxMore, type Line, line_key } from "./lines";
+import { type Line, line_key } from "./lines";
 import { is_single, type Logs, type Query, type Spot } from "./place";
 import { error_block } from "./errors";
 import { Finder } from "./finder";
 import { LiveFeed } from "./live_feed";
+import { load_more_of } from "./long_line";
 import { shows } from "./row_index";
 import { type Chunk, type Facts, open_source, type Source } from "./source";
 import type { Show, Viewport } from "./viewport";
@@ -20,7 +20,6 @@ const kPage = 400;
 const kFirstPage = 200; // small, to be on the screen soon
 // Reading stopped: so many live lines are taken in behind the view, then they are only counted.
 const kKeepWhilePaused = 3_000;
-const kFirstMore = 64 << 10;
 
 export class LogSession {
   readonly rows = signal<readonly Line[]>([]);
@@ -40,6 +39,8 @@ export class LogSession {
   private source: Source;
   private window = new LineWindow();
   private loaded = false;
+  private way: Show = { kind: "keep" }; // where the rows were to be shown last
+  private marks_target = false;
   private work: AbortController | null = null; // the jump that goes on
   private more: { before: AbortController | null; after: AbortController | null } = {
     before: null,
@@ -79,7 +80,8 @@ export class LogSession {
   // The rows that are already here are drawn by it, and all later ones.
   attach(viewport: Viewport): void {
     this.viewport = viewport;
-    viewport.show(this.rows.peek(), this.following.peek() ? { kind: "end" } : { kind: "keep" });
+    viewport.show(this.rows.peek(), this.way);
+    if (this.way.kind === "line" && this.marks_target) viewport.set_current(this.way.line, false);
   }
 
   get single(): boolean {
@@ -125,7 +127,8 @@ export class LogSession {
     if (chunk.at_end) this.feed.flush();
     const line = at_end ? undefined : (this.find_target(spot, target) ?? chunk.lines[0]);
     this.show(at_end || !line ? { kind: "end" } : { kind: "line", line });
-    this.viewport?.set_current(spot.kind === "begin" ? null : (line ?? null), false);
+    this.marks_target = spot.kind !== "begin";
+    this.viewport?.set_current(this.marks_target ? (line ?? null) : null, false);
   }
 
   private find_target(spot: Spot, target?: Line): Line | undefined {
@@ -258,21 +261,11 @@ export class LogSession {
     void this.open(end ? { kind: "end" } : this.spot_of(place), target);
   }
 
-  // More of a long line: first what is here, then ever larger pieces, up to what the server gives.
   async show_more(line: Line): Promise<void> {
-    const here = line.text.length + line.more.length;
-    if (line.shown < here) line.shown = here;
-    else if (bytes_left(line) > 0 && here < kMaxMore) {
-      const path = `/api/v1/logs/${line.attempt}/${line.rank}/${line.stream}`;
-      const max_line = Math.min(kMaxMore, Math.max(kFirstMore, here * 4));
-      try {
-        const page = await get_json<Page>(api_url(path, { offset: line.offset, lines: 1, max_line }));
-        const text = page.lines[0]?.[0] === line.offset ? page.lines[0][5] : "";
-        if (text.startsWith(line.text)) line.more = text.slice(line.text.length);
-        line.shown = Math.max(line.shown, text.length);
-      } catch (error) {
-        this.failed(error);
-      }
+    try {
+      await load_more_of(line);
+    } catch (error) {
+      this.failed(error);
     }
     this.viewport?.redraw(line);
   }
@@ -369,6 +362,7 @@ export class LogSession {
   }
 
   private show(how: Show): void {
+    if (how.kind !== "keep" || this.viewport) this.way = how;
     const lines = this.window.in_order();
     const rows = this.folding && !this.single ? fold(lines) : unfold(lines);
     this.rows.value = rows;

@@ -27,6 +27,7 @@ export interface Facts {
   size?: number;
   total_lines?: number;
   untimed?: number[];
+  unreachable?: string[];
 }
 
 export interface Source {
@@ -145,7 +146,7 @@ export class MergedSource implements Source {
     };
     const answer = await get_json<Merged>(api_url("/api/v1/merged", query), signal);
     const lines = answer.lines.map((row) => line_of_merged(attempt, row)).sort(compare);
-    const { at_begin, at_end, untimed } = answer;
-    return { lines, at_begin, at_end, facts: { untimed, exists: lines.length > 0 } };
+    const { at_begin, at_end, untimed, unreachable } = answer;
+    return { lines, at_begin, at_end, facts: { untimed, unreachable, exists: lines.length > 0 } };
   }
 }

@@ -114,7 +114,7 @@ interface Props {
 }
 
 export function StatusBar({ session, going, on_close, children }: Props) {
-  const { untimed } = session.facts.value;
+  const { untimed, unreachable } = session.facts.value;
   return (
     <footer class="log-status">
       {going ? <GoTo session={session} on_close={on_close} /> : <Where session={session} />}
@@ -122,6 +122,11 @@ export function StatusBar({ session, going, on_close, children }: Props) {
         <span>
           No times are known of {untimed.length === 1 ? "rank" : "ranks"} {ranks_text(untimed)}: see
           their logs one by one.
+        </span>
+      )}
+      {unreachable && unreachable.length > 0 && (
+        <span class="foreign">
+          Without the logs of {unreachable.join(", ")}, which cannot be reached now.
         </span>
       )}
       <span class="says" role="status">

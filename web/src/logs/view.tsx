@@ -50,11 +50,14 @@ function make_params(logs: Logs, line: Line | null, at_least: Level, query: Quer
   return params;
 }
 
+// What is asked for is on its way before the page is drawn.
 function useSession(logs: Logs, params: URLSearchParams): LogSession {
-  const key = JSON.stringify(logs);
-  const session = useMemo(() => new LogSession(logs, prefs.peek().fold, parse_level(params)), [key]);
+  const session = useMemo(() => {
+    const made = new LogSession(logs, prefs.peek().fold, parse_level(params));
+    void made.open(parse_spot(params));
+    return made;
+  }, [JSON.stringify(logs)]);
   useEffect(() => {
-    void session.open(parse_spot(params));
     const query = parse_query(params);
     if (query.text) session.find(query);
     return () => session.close();

@@ -2,8 +2,8 @@
 // Draws the rows that can be seen of a window of lines, in an element that scrolls natively. The
 // element is only as high as the window, never as the log: what lies outside is loaded as the reader
 // comes near, and the view stays at the row it shows while rows come and go above it.
-import { Level } from "./level";
-import { level, type Line } from "./lines";
+import { level_at } from "./errors";
+import type { Line } from "./lines";
 import { Metrics } from "./metrics";
 import { RowIndex } from "./row_index";
 import { Layout } from "./layout";
@@ -22,7 +22,6 @@ export type Show = { kind: "keep" } | { kind: "end" } | { kind: "line"; line: Li
 
 const kOverscan = 400; // pixels
 const kNeed = 2; // screens
-const kContinued = 8; // lines that one error can go on for
 const kPasses = 4; // until measured heights have settled
 
 let next_id = 0;
@@ -341,20 +340,8 @@ export class Viewport {
     return changed;
   }
 
-  // An indented line goes on with the one before it: the source lines of a traceback.
-  private level_at(line: Line): Level {
-    let at = this.index.place(line) ?? -1;
-    let own = level(line);
-    for (let back = 0; back < kContinued && own === Level.kNone && at > 0; ++back) {
-      if (!/^\s/.test(this.rows[at]!.text)) break;
-      own = level(this.rows[--at]!);
-    }
-    return own;
-  }
-
   private refresh_class(line: Line): void {
-    const node = this.drawn.get(line);
-    if (node) this.set_class(node, line);
+    if (this.drawn.has(line)) this.set_class(this.drawn.get(line)!, line);
   }
 
   private set_class(node: HTMLElement, line: Line): void {
@@ -366,7 +353,7 @@ export class Viewport {
       marked = at >= from && at <= to;
     }
     node.className =
-      row_class(line, this.level_at(line), this.options) +
+      row_class(line, level_at(this.rows, this.index.place(line) ?? 0), this.options) +
       (current ? " current" : "") +
       (marked ? " marked" : "");
     if (current || marked) node.setAttribute("aria-selected", "true");
