@@ -121,6 +121,37 @@ test("a job that waits says who is here and how long it waits", async (t) => {
   await check_axe(page, "a job that waits");
 });
 
+test("a restart that was asked for begins another attempt", async (t) => {
+  const job = await start_speakers(t, 2);
+  const page = await open_page(t, job.url);
+  await is_state(page, "running");
+  await page.getByRole("button", { name: "Restart …" }).click();
+  await page.getByRole("button", { name: "Restart", exact: true }).click();
+  await page.getByRole("combobox").waitFor();
+  assert.equal(await page.getByRole("combobox").inputValue(), "1");
+  await is_state(page, "running");
+  await page.locator(".events").getByText("a restart was asked for").waitFor();
+});
+
+test("a node that is lost is named, and the page goes on with the others", async (t) => {
+  const args = [
+    ...kHttp,
+    ...["--nnodes", "1:2", "--rdzv-backend", "c10d", "--nproc-per-node", "2"],
+    ...["--rdzv-endpoint", `localhost:${await free_port()}`, "--rdzv-conf", "last_call_timeout=3"],
+    ...["--no-python", "sleep", "600"],
+  ];
+  const job = await start_muster(t, args);
+  const other = await start_muster(t, args);
+  const page = await open_page(t, job.url);
+  await wait_until(async () => (await page.locator(".cells .c.running").count()) === 4, "both run");
+  assert.equal(await page.locator(".node").count(), 2);
+  other.signal("SIGKILL");
+  await page.getByRole("heading", { name: "1 node lost" }).waitFor();
+  await wait_until(async () => (await page.locator(".cells .c.running").count()) === 2, "one runs");
+  await is_state(page, "running");
+  await check_axe(page, "a lost node");
+});
+
 test("a server that stands still is told from a calm job, and taken up again", async (t) => {
   const job = await start_speakers(t, 2);
   const page = await open_page(t, job.url, { may_fail: true });
