@@ -2,10 +2,11 @@
 // What frames each view: the run's name, the views, how the connection is, and what is announced.
 import type { ComponentChildren } from "preact";
 import { useEffect } from "preact/hooks";
-import { notice } from "./clipboard";
-import { base_name, clock_text, short_id } from "./format";
+import type { Job } from "./api";
+import { copy_text, notice } from "./clipboard";
+import { base_name, clock_text, shell_text, short_id } from "./format";
 import { help_open } from "./help";
-import { connect, link, model } from "./live";
+import { connect, link, model, type LinkState as LinkStateName } from "./live";
 import { now_ms } from "./now";
 import { href, logs_route, overview_route, route, type Route, type ViewName } from "./router";
 import { job_word, kToneMarks, type Tone } from "./states";
@@ -42,29 +43,27 @@ function useTabTitle(): void {
 
 // The page is as old as the last contact, which must not be taken for a calm job.
 function LinkBar() {
-  const { state, last_contact, retry_at } = link.value;
+  const { state } = link.value;
   const { job } = model.value;
   if (state !== "lost") return null;
+  return job?.phase === "ended" ? <EndedBar job={job} /> : <LostBar known={job !== null} />;
+}
+
+function LostBar({ known }: { known: boolean }) {
+  const { last_contact, retry_at } = link.value;
   const since =
     last_contact === null ? "" : ` ${clock_text((now_ms.value - last_contact) / 1_000)} ago`;
-  const ended = job?.phase === "ended";
   const wait = retry_at === null ? 0 : Math.max(0, Math.ceil((retry_at - now_ms.value) / 1_000));
   return (
-    <div class={`link-bar ${ended ? "calm" : ""}`} role="region" aria-label="Connection">
+    <div class="link-bar" role="region" aria-label="Connection">
       <p role="status">
-        <strong>{ended ? "muster has ended." : "The server does not answer."}</strong>{" "}
-        {job ? "The page keeps what it has." : ""}
+        <strong>The server does not answer.</strong> {known ? "The page keeps what it has." : ""}
       </p>
       {/* What ticks is not announced. */}
       <p class="muted">
         {last_contact !== null && `Last contact${since}. `}
         {wait > 0 ? `Next try in ${wait} s.` : "Trying …"}
       </p>
-      {ended && job.log_dir && (
-        <p>
-          Later: <code class="foreign">muster view {job.log_dir}</code>
-        </p>
-      )}
       <button type="button" onClick={connect}>
         Try now
       </button>
@@ -72,13 +71,38 @@ function LinkBar() {
   );
 }
 
+// A muster that has ended serves nothing any more, its logs neither.
+function EndedBar({ job }: { job: Job }) {
+  const command = shell_text(["muster", "view", job.log_dir]);
+  return (
+    <div class="link-bar calm" role="region" aria-label="Connection">
+      <p role="status">
+        <strong>muster has ended.</strong> The page keeps what it has.
+      </p>
+      {job.log_dir && (
+        <p>
+          <span class="muted">The run and its logs:</span> <code class="foreign">{command}</code>{" "}
+          <button type="button" onClick={() => void copy_text(command, "The command was")}>
+            Copy
+          </button>
+        </p>
+      )}
+    </div>
+  );
+}
+
 function LinkState() {
   const { state } = link.value;
   const { job } = model.value;
-  let text = state === "connecting" ? "connecting" : state === "lost" ? "no contact" : "live";
-  if (state === "open" && job && !job.live) text = "from files";
-  else if (state === "open" && job?.phase === "ended") text = "ended";
-  return <span class={`link-state ${state}`}>{text}</span>;
+  const texts: Record<LinkStateName, string> = {
+    connecting: "connecting",
+    lost: "no contact",
+    open: job && !job.live ? "from files" : "live",
+  };
+  const ended = job?.live && job.phase === "ended";
+  return (
+    <span class={`link-state ${ended ? "ended" : state}`}>{ended ? "ended" : texts[state]}</span>
+  );
 }
 
 export function Shell({ children }: { children: ComponentChildren }) {
