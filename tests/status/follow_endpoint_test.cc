@@ -271,6 +271,8 @@ TEST_CASE_FIXTURE(FollowTest, "when the server is to go, whoever watches gets th
   CHECK(read.text["1/stdout"] == "three\n");
   CHECK(log.messages.back().event == "end");
   CHECK(events.last("change")->data["job"]["outcome"] == "succeeded");
+  CHECK_FALSE(events.broken);
+  CHECK_FALSE(log.broken);
 }
 
 TEST_CASE_FIXTURE(FollowTest,

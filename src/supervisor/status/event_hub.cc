@@ -152,6 +152,13 @@ bool EventHub::all_told() const {
   });
 }
 
+void EventHub::end_all() {
+  for (auto& [id, client] : clients_) {
+    if (!std::exchange(client.gone, true)) client.exchange->finish();
+  }
+  drop_gone();
+}
+
 std::string EventHub::message_since(int64_t version) const {
   const JobView view = view_of(source_);
   const int64_t now = source_.next_seq();

@@ -45,6 +45,8 @@ class EventHub {
   // Tells everybody what there is now.
   void hurry();
   bool all_told() const;
+  // Ends all streams, so that clients see that nothing is missing.
+  void end_all();
 
   size_t streams() const { return clients_.size(); }
 

@@ -160,18 +160,17 @@ void Server::answer(std::unique_ptr<HttpExchange> exchange, bool forwarded) {
 void Server::finish(std::function<void()> on_done) {
   hub_.hurry();
   sessions_.hurry();
-  if (finished()) {
-    finish_timer_ = Timer::start(loop_, Milliseconds(0), std::move(on_done));
-    return;
-  }
   const Clock::time_point until = Clock::now() + kFinishTime;
-  finish_timer_ = Timer::repeat(loop_, kFinishLook, [this, until, on_done = std::move(on_done)] {
+  auto look = [this, until, on_done = std::move(on_done)] {
     if (!finished() && Clock::now() < until) return;
+    hub_.end_all();
     // The callback may drop us, and with us itself.
     const std::function<void()> done = on_done;
     finish_timer_.reset();
     done();
-  });
+  };
+  finish_timer_ = finished() ? Timer::start(loop_, Milliseconds(0), std::move(look))
+                             : Timer::repeat(loop_, kFinishLook, std::move(look));
 }
 
 }  // namespace
