@@ -20,7 +20,8 @@ FollowSession::FollowSession(StatusContext& context, std::unique_ptr<HttpExchang
       tails_(logs.size()),
       at_(std::move(at)),
       start_(std::move(start)),
-      last_write_(Clock::now()) {
+      last_write_(Clock::now()),
+      rest_(std::min(kMaxRest, kRestPerLog * static_cast<int>(logs.size()))) {
   for (size_t i = 0; i < logs.size(); ++i)
     tails_[i].log = std::move(logs[i]);
   exchange_->set_callbacks({[this] { on_drained(); }, [this] { end(); }});
@@ -36,6 +37,8 @@ FollowSession::~FollowSession() = default;
 
 void FollowSession::hurry() {
   timer_ = Timer::repeat(context_.loop, kLookInHaste, [this] { look(); });
+  rest_ = Milliseconds(0);
+  wake();
 }
 
 void FollowSession::on_drained() {
@@ -117,9 +120,27 @@ void FollowSession::follow(size_t i) {
 }
 
 void FollowSession::on_page(size_t i, Result<LogPage> page) {
-  if (page) return tell(i, *page);
+  if (page) {
+    tell(i, *page);
+    if (page->size - page->end < kMaxPage) rest(i);
+    return;
+  }
   tell_trouble(i, page.error().message);
   tails_[i].follower.reset();
+}
+
+void FollowSession::rest(size_t i) {
+  if (rest_ == Milliseconds(0)) return;
+  tails_[i].resting = true;
+  tails_[i].follower->set_paused(true);
+  if (!rest_timer_) rest_timer_ = Timer::start(context_.loop, rest_, [this] { wake(); });
+}
+
+void FollowSession::wake() {
+  rest_timer_.reset();
+  for (Tail& tail : tails_) {
+    if (std::exchange(tail.resting, false) && tail.follower) tail.follower->set_paused(paused_);
+  }
 }
 
 // A last line without its newline is told apart, since it comes again when it has grown.
@@ -279,7 +300,7 @@ void FollowSession::send(const char* event, const std::string& data, bool with_i
 void FollowSession::set_paused(bool paused) {
   if (std::exchange(paused_, paused) == paused) return;
   for (Tail& tail : tails_) {
-    if (tail.follower) tail.follower->set_paused(paused);
+    if (tail.follower && !tail.resting) tail.follower->set_paused(paused);
   }
   for (const std::unique_ptr<Group>& group : groups_) {
     if (group->follow) group->follow->set_paused(paused);

@@ -29,6 +29,10 @@ class FollowSession final : public StatusSession {
   static constexpr size_t kMaxUnsent = size_t{256} << 10;  // then it is paused
   static constexpr int64_t kMaxPage = int64_t{64} << 10;   // of text, beyond the first lines
   static constexpr size_t kMaxSessions = 64;               // then 503
+  // After a page that was not full its log rests so long for each log of the stream, so that what
+  // a stream costs does not grow with the number of its logs.
+  static constexpr Milliseconds kRestPerLog{4};
+  static constexpr Milliseconds kMaxRest{500};
   static constexpr Milliseconds kLookEvery{1'000};
   static constexpr Milliseconds kLookInHaste{50};
   static constexpr Milliseconds kSilence{10'000};
@@ -46,6 +50,7 @@ class FollowSession final : public StatusSession {
     ChosenLog log;
     std::unique_ptr<BrowseTask> first;  // its first lines, or a look whether it is whole
     std::unique_ptr<LogReader::Follower> follower;
+    bool resting = false;
     int quiet_looks = 0;  // in a row that found it whole after its worker's end
     bool ended = false;   // its worker has, and all it wrote was sent
   };
@@ -62,6 +67,8 @@ class FollowSession final : public StatusSession {
   void follow(size_t i);
   void on_first(size_t i, Result<LogPage> page);
   void on_page(size_t i, Result<LogPage> page);
+  void rest(size_t i);
+  void wake();
   void tell(size_t i, const LogPage& page);
   void tell_lines(size_t i, LogPage page);
   void tell_trouble(size_t i, const std::string& message);
@@ -89,6 +96,8 @@ class FollowSession final : public StatusSession {
   std::vector<std::unique_ptr<Group>> groups_;
   Clock::time_point last_write_;
   Owned<Timer> timer_;
+  Milliseconds rest_{0};
+  Owned<Timer> rest_timer_;
 };
 
 }  // namespace muster
