@@ -270,6 +270,11 @@ bool StoreServer::set(std::string_view key, std::string_view value) {
   return stored;
 }
 
+std::optional<std::string> StoreServer::find(std::string_view key) const {
+  const std::string* value = impl_->state.table.find(key);
+  return value ? std::optional(*value) : std::nullopt;
+}
+
 std::vector<StoreWaiter> StoreServer::waiters() const {
   std::vector<StoreWaiter> list;
   impl_->state.waits.for_each([&](const Waiter& waiter) {

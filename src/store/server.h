@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -93,6 +94,9 @@ class StoreServer {
   // Sets a key as a client's SET does, waking those that wait for it. On the wire users' keys begin
   // with "/". False if the store is full.
   bool set(std::string_view key, std::string_view value);
+
+  // What a client's GET of that key would bring now; nothing if it would wait.
+  std::optional<std::string> find(std::string_view key) const;
 
   std::vector<StoreWaiter> waiters() const;
   StoreCounters counters() const;

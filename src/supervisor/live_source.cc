@@ -8,7 +8,20 @@
 
 namespace muster {
 
+LiveSource::LiveSource(Loop& loop, Parts parts)
+    : parts_(std::move(parts)),
+      sampler_(loop, {[this]() -> const JobState& { return state(); }, parts_.logs, parts_.plan}) {
+  if (parts_.run_dir.empty()) return;
+  keeper_.emplace(
+      loop, parts_.run_dir,
+      SampleKeeper::Parts{
+          [this]() -> const JobState& { return state(); }, [this] { return known_samples(); },
+          [this](const std::string& message) { parts_.recorder.trouble("logs", message); }});
+  sampler_.set_on_look([this] { keeper_->on_look(); });
+}
+
 void LiveSource::observe(const Event& event) {
+  sampler_.observe(event);
   next_seq_ = event.seq + 1;
   recent_.push_back(event);
   if (recent_.size() > kRecentEvents) recent_.pop_front();
@@ -30,7 +43,7 @@ std::optional<StoreCounters> LiveSource::store_counters() const {
 }
 
 std::vector<RankSample> LiveSource::own_samples() {
-  return {};
+  return sampler_.samples();
 }
 
 void LiveSource::take_samples(int attempt, const std::vector<RankSample>& samples) {
@@ -42,14 +55,24 @@ void LiveSource::take_samples(int attempt, const std::vector<RankSample>& sample
 
 std::vector<RankSample> LiveSource::samples() {
   parts_.link.watch_samples();
+  return known_samples();
+}
+
+std::vector<RankSample> LiveSource::known_samples() {
   std::vector<RankSample> samples = own_samples();
   const AttemptState* attempt = state().current();
-  if (attempt == nullptr || attempt->attempt != sampled_attempt_) return samples;
-  samples.reserve(samples.size() + from_others_.size());
-  for (const auto& [rank, sample] : from_others_)
-    samples.push_back(sample);
-  std::sort(samples.begin(), samples.end(),
-            [](const RankSample& a, const RankSample& b) { return a.rank < b.rank; });
+  if (attempt == nullptr) return samples;
+  if (attempt->attempt == sampled_attempt_) {
+    samples.reserve(samples.size() + from_others_.size());
+    for (const auto& [rank, sample] : from_others_) {
+      const RankState* known = attempt->find(rank);
+      if (known != nullptr && known->phase == RankPhase::kRunning) samples.push_back(sample);
+    }
+    std::sort(samples.begin(), samples.end(),
+              [](const RankSample& a, const RankSample& b) { return a.rank < b.rank; });
+  }
+  if (const StoreServer* store = parts_.link.store())
+    reported_.add(attempt->attempt, *store, samples);
   return samples;
 }
 

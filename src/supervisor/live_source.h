@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <functional>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -10,7 +11,11 @@
 #include "supervisor/cli/plan.h"
 #include "supervisor/job/job.h"
 #include "supervisor/job/recorder.h"
+#include "supervisor/logs/job_logs.h"
 #include "supervisor/rendezvous/rendezvous.h"
+#include "supervisor/sampling/reported_progress.h"
+#include "supervisor/sampling/sample_keeper.h"
+#include "supervisor/sampling/sampler.h"
 #include "supervisor/status/job_source.h"
 
 namespace muster {
@@ -23,10 +28,11 @@ class LiveSource final : public JobSource {
     Recorder& recorder;
     const LaunchPlan& plan;
     std::string run_dir;
+    const JobLogs& logs;
     Rendezvous& link;
     Job& job;
   };
-  explicit LiveSource(Parts parts) : parts_(std::move(parts)) {}
+  LiveSource(Loop& loop, Parts parts);
 
   // What was measured of this node's workers alone, for the coordinator elsewhere.
   std::vector<RankSample> own_samples();
@@ -55,12 +61,18 @@ class LiveSource final : public JobSource {
   std::string restart(const std::string& who) override;
 
  private:
+  // Of all ranks, without asking other nodes for fresher ones.
+  std::vector<RankSample> known_samples();
+
   Parts parts_;
   std::deque<Event> recent_;
   int sampled_attempt_ = -1;                         // of what follows
   std::unordered_map<int, RankSample> from_others_;  // by rank
   int64_t next_seq_ = 0;
   std::function<void(const Event&)> observer_;
+  Sampler sampler_;
+  ReportedProgress reported_;
+  std::optional<SampleKeeper> keeper_;  // none without a run folder
 };
 
 }  // namespace muster

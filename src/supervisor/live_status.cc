@@ -9,7 +9,7 @@
 namespace muster {
 
 LiveStatus::LiveStatus(Loop& loop, LiveSource::Parts parts)
-    : loop_(loop), plan_(parts.plan), source_(std::move(parts)) {}
+    : loop_(loop), plan_(parts.plan), source_(loop, std::move(parts)) {}
 
 LiveStatus::~LiveStatus() {
   if (server_ && !source_.run_dir().empty()) remove_address_file(source_.run_dir());

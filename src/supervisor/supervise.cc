@@ -172,7 +172,7 @@ Result<void> Run::build_logs() {
 
 Result<void> Run::build_status() {
   auto status = LiveStatus::start(
-      loop_, LiveSource::Parts{recorder_, launch_.plan, logs_->run_dir(), *link_, *job_});
+      loop_, LiveSource::Parts{recorder_, launch_.plan, logs_->run_dir(), *logs_, *link_, *job_});
   if (!status) return status.error();
   status_ = std::move(*status);
   recorder_.observe([this](const JobState&, const Event& event) {

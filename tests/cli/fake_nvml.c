@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Stands in for libnvidia-ml.so.1: two GPUs, as NVML's documentation lays them out.
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 struct pci_info {
@@ -34,5 +35,43 @@ int nvmlDeviceGetPciInfo_v3(void* device, struct pci_info* info) {
 
 int nvmlDeviceGetUUID(void* device, char* uuid, unsigned size) {
   snprintf(uuid, size, "GPU-%d", *(int*)device);
+  return 0;
+}
+
+struct utilization {
+  unsigned gpu, memory;
+};
+
+int nvmlDeviceGetUtilizationRates(void* device, struct utilization* rates) {
+  rates->gpu = *(int*)device == 0 ? 75 : 20;
+  rates->memory = 5;
+  return 0;
+}
+
+struct memory {
+  unsigned long long total, free, used;
+};
+
+int nvmlDeviceGetMemoryInfo(void* device, struct memory* info) {
+  info->total = 80ULL << 30;
+  info->used = (unsigned long long)(*(int*)device + 1) << 30;
+  info->free = info->total - info->used;
+  return 0;
+}
+
+struct process {
+  unsigned pid;
+  unsigned long long used;
+  unsigned gpu_instance, compute_instance;
+};
+
+/* The process that the test names computes on the second GPU. */
+int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, struct process* list) {
+  const char* pid = getenv("MUSTER_FAKE_GPU_PID");
+  *count = 0;
+  if (pid == NULL || *(int*)device != 1) return 0;
+  list[0].pid = (unsigned)atoi(pid);
+  list[0].used = 12345;
+  *count = 1;
   return 0;
 }

@@ -15,6 +15,8 @@ TEST_CASE("a tail ring holds the last bytes, whatever the pieces") {
       ring.append(bytes);
     }
     CHECK(ring.text() == all.substr(all.size() - TailRing::kLimit));
+    for (size_t count : {0u, 1u, 1000u, 40'000u, 65'535u})
+      CHECK(ring.last(count) == all.substr(all.size() - count));
   }
 }
 
@@ -24,6 +26,8 @@ TEST_CASE("a tail ring that is not full holds everything") {
   ring.append("");
   ring.append("c");
   CHECK(ring.text() == "abc");
+  CHECK(ring.last(2) == "bc");
+  CHECK(ring.last(5) == "abc");
 }
 
 }  // namespace muster

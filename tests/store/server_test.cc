@@ -220,6 +220,8 @@ TEST_CASE_FIXTURE(ServerTest, "a key set by the owner is a key like others") {
       Bytes().u8(1).str("/muster/stop_requested").str("").str("SIGTERM").text;
   CHECK(watcher.receive(notice.size()) == notice);
   CHECK(waiter.ask(request::get("/muster/stop_requested"), 15) == Bytes().str("SIGTERM").text);
+  CHECK(server->find("/muster/stop_requested") == "SIGTERM");
+  CHECK_FALSE(server->find("/muster/nothing").has_value());
   CHECK(server->counters().waiters == 0);
 }
 

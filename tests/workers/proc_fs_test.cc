@@ -61,6 +61,8 @@ TEST_CASE("a process name may hold blanks, parentheses and line ends") {
     CHECK(stat->process_group == 70);
     CHECK(stat->session == 60);
     CHECK(stat->start_time == 987654);
+    CHECK(stat->cpu_ticks == 5 + 6 + 7 + 8);
+    CHECK(stat->resident_pages == 200);
   }
 }
 

@@ -62,6 +62,9 @@ class JobLogsImpl final : public JobLogs {
   std::string tail(int local_rank, Stream stream) const override {
     return streams(local_rank).tail(stream);
   }
+  Recent recent(int local_rank, Stream stream, size_t count) const override {
+    return streams(local_rank).recent(stream, count);
+  }
   void say(std::string_view line) override { world_.err->say(line); }
   void finish(Milliseconds patience, std::function<void()> on_done) override;
 

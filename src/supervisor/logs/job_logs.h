@@ -71,6 +71,14 @@ class JobLogs {
   // that it writes into its file itself there are none: whoever wants them reads the file.
   virtual std::string tail(int local_rank, Stream stream) const = 0;
 
+  // When a stream last brought something through us, and the end of that, `count` bytes at most.
+  // Of a stream that the worker writes into its file itself nothing is known here.
+  struct Recent {
+    Clock::time_point at{};  // the epoch: nothing yet
+    std::string tail;
+  };
+  virtual Recent recent(int local_rank, Stream stream, size_t count) const = 0;
+
   // muster's own lines on stderr, kept whole and in order among the workers' lines.
   virtual void say(std::string_view line) = 0;
 

@@ -27,4 +27,11 @@ std::string TailRing::text() const {
   return ring_.substr(begin_) + ring_.substr(0, begin_);
 }
 
+std::string TailRing::last(size_t count) const {
+  if (count >= ring_.size()) return text();
+  const size_t newest = begin_ == 0 ? ring_.size() : begin_;  // behind the newest byte
+  if (count <= newest) return ring_.substr(newest - count, count);
+  return ring_.substr(ring_.size() - (count - newest)) + ring_.substr(0, newest);
+}
+
 }  // namespace muster

@@ -15,6 +15,8 @@ class TailRing {
 
   // The bytes in order.
   std::string text() const;
+  // The last of them, `count` at most.
+  std::string last(size_t count) const;
   bool empty() const { return ring_.empty(); }
 
  private:

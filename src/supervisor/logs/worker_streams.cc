@@ -216,6 +216,7 @@ bool WorkerStreams::may_deliver(const One& it) {
 
 void WorkerStreams::on_bytes(One& it, std::string_view bytes) {
   it.tail.append(bytes);
+  it.last_bytes = Clock::now();
   if (it.filter) it.filter->feed(bytes);
   if (it.source != 0) world_.console(it.stream).feed(it.source, bytes);
   if (!keeps_order()) return;
@@ -271,6 +272,10 @@ Prefix WorkerStreams::prefix_for(const One& it, int pid) const {
                                   {"pid", std::to_string(pid)},
                                   {"attempt", std::to_string(identity_.attempt)},
                                   {"stream", stream_name(it.stream)}});
+}
+
+JobLogs::Recent WorkerStreams::recent(Stream stream, size_t count) const {
+  return {one(stream).last_bytes, one(stream).tail.last(count)};
 }
 
 std::string WorkerStreams::tail(Stream stream) const {

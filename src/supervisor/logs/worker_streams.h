@@ -57,6 +57,7 @@ class WorkerStreams {
   void ended(Milliseconds bound);
   void resume();
   std::string tail(Stream stream) const;
+  JobLogs::Recent recent(Stream stream, size_t count) const;
   std::string log_file(Stream stream) const;
 
  private:
@@ -70,6 +71,7 @@ class WorkerStreams {
     Console::SourceId source = 0;
     std::unique_ptr<LineFilter> filter;
     TailRing tail;
+    Clock::time_point last_bytes{};
     int64_t lost = 0;
     int error = 0;
 

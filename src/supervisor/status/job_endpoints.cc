@@ -109,14 +109,6 @@ void handle_failures(StatusContext& context, StatusCall call) {
   }));
 }
 
-void handle_samples(StatusContext& context, StatusCall call) {
-  const std::vector<RankSample> samples = context.source.samples();
-  reply_json(*call.exchange, list_json("samples", [&](JsonOut& out) {
-    for (const RankSample& sample : samples)
-      write_sample(out, sample);
-  }));
-}
-
 void handle_stop(StatusContext& context, StatusCall call) {
   const bool kill = call.request().parameter("kill").value_or("0") != "0";
   reply_change(*call.exchange, context.source.stop(asker(call.request()), kill));

@@ -13,7 +13,6 @@ void handle_nodes(StatusContext& context, StatusCall call);
 void handle_attempts(StatusContext& context, StatusCall call);
 void handle_ranks(StatusContext& context, StatusCall call);     // attempt=, ranks=
 void handle_failures(StatusContext& context, StatusCall call);  // of all attempts, newest first
-void handle_samples(StatusContext& context, StatusCall call);
 void handle_stop(StatusContext& context, StatusCall call);  // kill=1
 void handle_restart(StatusContext& context, StatusCall call);
 

@@ -8,6 +8,7 @@
 #include "supervisor/status/merged_endpoint.h"
 #include "supervisor/status/page_endpoint.h"
 #include "supervisor/status/router.h"
+#include "supervisor/status/samples_endpoint.h"
 #include "supervisor/status/search_endpoint.h"
 #include "supervisor/status/series_endpoint.h"
 #include "supervisor/status/status_endpoint.h"

@@ -19,6 +19,7 @@
 #include "supervisor/job/event_reader.h"
 #include "supervisor/logs/retention.h"
 #include "supervisor/status/address_file.h"
+#include "supervisor/status/sample_history.h"
 
 namespace muster {
 
@@ -177,10 +178,17 @@ RunSource::~RunSource() = default;
 Result<std::unique_ptr<RunSource>> RunSource::open(Loop& loop, const std::string& run_dir) {
   auto source = std::unique_ptr<RunSource>(new RunSource(loop, whole_path(run_dir)));
   if (Result<void> read = source->read_all(); !read) return read.error();
+  source->read_samples();
   if (source->live_) {
     source->timer_ = Timer::start(loop, kLookEvery, [raw = source.get()] { raw->look(); });
   }
   return source;
+}
+
+void RunSource::read_samples() {
+  HistoryRecord last = read_last_samples(run_dir_ + "/samples.jsonl");
+  const AttemptState* attempt = state_.current();
+  if (attempt != nullptr && attempt->attempt == last.attempt) samples_ = std::move(last.samples);
 }
 
 Result<void> RunSource::read_all() {
@@ -214,8 +222,9 @@ bool RunSource::hosting() const {
   return state_.job.max_nodes == 1 || !state_.nodes.empty();
 }
 
+// The last that were kept: for a killed job they say how far it was.
 std::vector<RankSample> RunSource::samples() {
-  return {};
+  return samples_;
 }
 
 bool RunSource::forward(int, int, std::unique_ptr<HttpExchange>&) {

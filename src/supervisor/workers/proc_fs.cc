@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <charconv>
 #include <functional>
 #include <map>
@@ -113,10 +114,20 @@ std::optional<ProcStat> parse_proc_stat(std::string_view text) {
       !take_number(rest, stat.session)) {
     return std::nullopt;
   }
-  constexpr int kFieldsToStartTime = 15;  // tty_nr (7th field) to itrealvalue (21st)
+  constexpr int kFieldsToTimes = 7;      // tty_nr (7th field) to cmajflt (13th)
+  constexpr int kFieldsToStartTime = 4;  // priority (18th) to itrealvalue (21st)
+  for (int i = 0; i < kFieldsToTimes; ++i)
+    take_field(rest);
+  for (int i = 0; i < 4; ++i) {  // utime, stime, cutime, cstime
+    int64_t ticks = 0;
+    if (!take_number(rest, ticks)) return std::nullopt;
+    stat.cpu_ticks += static_cast<uint64_t>(std::max<int64_t>(0, ticks));
+  }
   for (int i = 0; i < kFieldsToStartTime; ++i)
     take_field(rest);
   if (!take_number(rest, stat.start_time)) return std::nullopt;
+  take_field(rest);  // vsize
+  take_number(rest, stat.resident_pages);
   return stat;
 }
 
@@ -145,6 +156,14 @@ std::optional<std::string> read_proc_file(const std::string& path) {
 std::optional<ProcStat> read_proc_stat(int pid, const std::string& proc) {
   auto text = read_proc_file(proc + "/" + std::to_string(pid) + "/stat");
   return text ? parse_proc_stat(*text) : std::nullopt;
+}
+
+std::vector<ProcStat> every_process(const std::string& proc) {
+  std::vector<ProcStat> all;
+  for_each_number(proc, [&](int pid) {
+    if (auto stat = read_proc_stat(pid, proc)) all.push_back(std::move(*stat));
+  });
+  return all;
 }
 
 std::string read_wait_channel(int pid, const std::string& proc) {

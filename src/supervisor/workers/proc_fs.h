@@ -20,6 +20,9 @@ struct ProcStat {
   int process_group = 0;
   int session = 0;
   uint64_t start_time = 0;  // clock ticks since boot
+  // Clock ticks in which it ran, with those of the children that it has waited for.
+  uint64_t cpu_ticks = 0;
+  int64_t resident_pages = 0;
 
   bool same_process(const ProcStat& other) const {
     return pid == other.pid && start_time == other.start_time;
@@ -43,6 +46,9 @@ std::optional<ProcStat> read_proc_stat(int pid, const std::string& proc = kProc)
 
 // The name of the kernel function in which a process sleeps, empty if unknown.
 std::string read_wait_channel(int pid, const std::string& proc = kProc);
+
+// All that can be seen now.
+std::vector<ProcStat> every_process(const std::string& proc = kProc);
 
 // Every descendant of `root`, parents before children, zombies included, without those in `spared`
 // and what is below them. Processes come and go meanwhile: a caller that wants none left asks until

@@ -1,0 +1,232 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/sampling/sampler.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
+#include <utility>
+
+#include "loop/pool.h"
+#include "loop/unique_fd.h"
+#include "supervisor/cli/environment.h"
+#include "supervisor/status/row_states.h"
+
+namespace muster {
+
+namespace {
+
+// Of each stream, for its progress.
+constexpr size_t kTailBytes = 1024;
+
+int64_t unix_now_us() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::chrono::duration_cast<std::chrono::microseconds>(now).count();
+}
+
+// More digits would be noise, and history is kept in digits.
+double rounded(double number) {
+  return std::round(number * 1e4) / 1e4;
+}
+
+}  // namespace
+
+struct Sampler::Work {
+  struct Output {
+    std::string path;  // to be looked at: the worker writes it itself
+    int64_t last_us = 0;
+    std::string tail;
+  };
+  struct Worker {
+    int rank = 0;
+    int local_rank = 0;
+    int64_t started_us = 0;  // unix
+    std::array<Output, 2> outputs;
+    Progress progress;
+  };
+  std::string proc;
+  int attempt = 0;
+  int64_t time_us = 0;
+  std::vector<Worker> workers;
+  std::vector<int> pids;  // theirs
+  ProcLook look;
+
+  // On a thread of the pool.
+  void run() {
+    look = look_at_processes(pids, proc);
+    time_us = unix_now_us();
+    for (Worker& worker : workers) {
+      for (Output& output : worker.outputs) {
+        if (!output.path.empty()) read_file(output);
+        if (!output.tail.empty()) worker.progress.update(progress_in(output.tail));
+      }
+    }
+  }
+
+  static void read_file(Output& output) {
+    const UniqueFd fd(::open(output.path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    struct stat info {};
+    if (!fd || ::fstat(fd.get(), &info) != 0 || !S_ISREG(info.st_mode) || info.st_size == 0) return;
+    output.last_us = int64_t{info.st_mtim.tv_sec} * 1'000'000 + info.st_mtim.tv_nsec / 1000;
+    output.tail.resize(kTailBytes);
+    const auto from = std::max<off_t>(0, info.st_size - static_cast<off_t>(kTailBytes));
+    const ssize_t got = ::pread(fd.get(), output.tail.data(), output.tail.size(), from);
+    output.tail.resize(static_cast<size_t>(std::max<ssize_t>(0, got)));
+  }
+};
+
+Sampler::Sampler(Loop& loop, Parts parts)
+    : loop_(loop), parts_(std::move(parts)), self_(std::make_shared<Sampler*>(this)) {}
+
+Sampler::~Sampler() {
+  *self_ = nullptr;
+}
+
+void Sampler::observe(const Event& event) {
+  if (const auto* started = std::get_if<event::AttemptStarted>(&event.body)) {
+    begin_attempt(started->attempt);
+  } else if (std::holds_alternative<event::WorkerSpawned>(event.body)) {
+    if (!timer_) arm(kFirst);
+  } else if (std::holds_alternative<event::JobEnded>(event.body)) {
+    timer_.reset();
+  }
+}
+
+void Sampler::begin_attempt(int attempt) {
+  attempt_ = attempt;
+  measured_.clear();
+}
+
+void Sampler::arm(Milliseconds delay) {
+  timer_ = Timer::start(loop_, delay, [this] {
+    timer_.reset();
+    if (plan_work()->pids.empty()) return;  // the next worker that starts arms it again
+    arm(kEvery);
+    if (Clock::now() - last_look_ > kFresh) look();
+  });
+  timer_->unref();
+}
+
+std::vector<RankSample> Sampler::samples() {
+  if (Clock::now() - last_look_ > kFresh) look();
+  std::vector<RankSample> samples;
+  const AttemptState* attempt = parts_.state().current();
+  if (attempt == nullptr || attempt->attempt != attempt_) return samples;
+  const int64_t now_us = unix_now_us();
+  const Clock::time_point now = Clock::now();
+  for (const RankState& rank : attempt->ranks) {
+    const auto found = measured_.find(rank.rank);
+    if (found == measured_.end() || rank.phase != RankPhase::kRunning) continue;
+    RankSample sample = found->second.sample;
+    // Lines through us are known to the moment.
+    for (Stream stream : {Stream::kStdout, Stream::kStderr}) {
+      const Clock::time_point at = parts_.logs.recent(rank.local_rank, stream, 0).at;
+      if (at == Clock::time_point()) continue;
+      const auto age = std::chrono::duration_cast<std::chrono::microseconds>(now - at).count();
+      sample.last_output_us = std::max(sample.last_output_us, now_us - age);
+    }
+    samples.push_back(sample);
+  }
+  return samples;
+}
+
+std::shared_ptr<Sampler::Work> Sampler::plan_work() const {
+  auto work = std::make_shared<Work>();
+  const JobState& state = parts_.state();
+  const AttemptState* attempt = state.current();
+  if (attempt == nullptr || attempt->attempt != attempt_ || state.end) return work;
+  work->proc = parts_.proc;
+  work->attempt = attempt->attempt;
+  for (const RankState& rank : attempt->ranks) {
+    if (rank.node != attempt->node || rank.phase != RankPhase::kRunning) continue;
+    Work::Worker worker;
+    worker.rank = rank.rank;
+    worker.local_rank = rank.local_rank;
+    worker.started_us = unix_us(state, rank.started_us);
+    work->pids.push_back(rank.pid);
+    work->workers.push_back(std::move(worker));
+  }
+  return work;
+}
+
+void Sampler::look() {
+  if (looking_) return;
+  std::shared_ptr<Work> work = plan_work();
+  if (work->pids.empty()) return;
+  const int64_t now_us = unix_now_us();
+  const Clock::time_point now = Clock::now();
+  for (Work::Worker& worker : work->workers) {
+    for (size_t i = 0; i < worker.outputs.size(); ++i) {
+      const Stream stream = i == 0 ? Stream::kStdout : Stream::kStderr;
+      JobLogs::Recent recent = parts_.logs.recent(worker.local_rank, stream, kTailBytes);
+      Work::Output& output = worker.outputs[i];
+      if (recent.at == Clock::time_point()) {
+        output.path = parts_.logs.log_file(worker.local_rank, stream);
+        continue;
+      }
+      output.last_us =
+          now_us - std::chrono::duration_cast<std::chrono::microseconds>(now - recent.at).count();
+      output.tail = std::move(recent.tail);
+    }
+  }
+  looking_ = true;
+  last_look_ = now;
+  run_in_pool(
+      loop_, [work] { work->run(); },
+      [work, self = self_] {
+        if (*self == nullptr) return;
+        (*self)->looking_ = false;
+        (*self)->take(*work);
+      });
+}
+
+void Sampler::take(const Work& work) {
+  if (work.attempt != attempt_) return;
+  const std::vector<GpuReading> readings = gpus_.look();
+  std::vector<int> device_of;
+  for (const Work::Worker& worker : work.workers) {
+    const auto at = static_cast<size_t>(worker.local_rank);
+    std::optional<std::string> visible;
+    if (!readings.empty() && at < parts_.plan.workers.size()) {
+      visible = lookup(parts_.plan.workers[at].environment, "CUDA_VISIBLE_DEVICES");
+      if (!visible) visible = lookup(parts_.plan.inherited, "CUDA_VISIBLE_DEVICES");
+    }
+    device_of.push_back(readings.empty() ? -1 : device_for(readings, worker.local_rank, visible));
+  }
+  const std::vector<GpuShare> shares = share_gpus(readings, work.look.root_of, device_of);
+  for (size_t at = 0; at < work.workers.size(); ++at)
+    take_one(work, at, shares[at]);
+  if (on_look_) on_look_();
+}
+
+void Sampler::take_one(const Work& work, size_t at, const GpuShare& gpu) {
+  const Work::Worker& worker = work.workers[at];
+  const ProcUsage& usage = work.look.usage[at];
+  Measured& measured = measured_[worker.rank];
+  RankSample& sample = measured.sample;
+  // The first time it is the mean since the worker's start.
+  const bool first = sample.time_us == 0;
+  const ProcUsage none{true, usage.start_time, 0, 0};
+  sample.rank = worker.rank;
+  sample.cpu = rounded(cores_between(first ? none : measured.usage, usage,
+                                     work.time_us - (first ? worker.started_us : sample.time_us)));
+  sample.rss_bytes = usage.found ? usage.rss_bytes : -1;
+  sample.time_us = work.time_us;
+  sample.gpu = gpu.utilization;
+  sample.gpu_memory_bytes = gpu.memory_used;
+  for (const Work::Output& output : worker.outputs)
+    sample.last_output_us = std::max(sample.last_output_us, output.last_us);
+  measured.usage = usage;
+  if (worker.progress.any()) measured.progress.note(worker.progress, work.time_us);
+  const Progress& progress = measured.progress.now();
+  sample.step = progress.step;
+  sample.steps = progress.steps;
+  sample.steps_per_s = rounded(progress.steps_per_s);
+  sample.loss = progress.loss;
+}
+
+}  // namespace muster

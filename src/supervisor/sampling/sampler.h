@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "loop/loop.h"
+#include "loop/timer.h"
+#include "supervisor/cli/plan.h"
+#include "supervisor/job/state.h"
+#include "supervisor/logs/job_logs.h"
+#include "supervisor/sampling/gpu_watch.h"
+#include "supervisor/sampling/proc_usage.h"
+#include "supervisor/sampling/progress_track.h"
+#include "supervisor/status/rank_sample.h"
+
+namespace muster {
+
+// Measures this node's workers: processors and memory from /proc, GPUs, what they last wrote and
+// how far they say they are. Every ten seconds while workers run, oftener while somebody asks;
+// nothing of it in the loop but taking and handing out. Owned by the supervisor's main.
+class Sampler {
+ public:
+  struct Parts {
+    std::function<const JobState&()> state;
+    const JobLogs& logs;
+    const LaunchPlan& plan;
+    std::string proc = kProc;
+  };
+  static constexpr Milliseconds kEvery{10'000};
+  static constexpr Milliseconds kFirst{1'500};  // after the first worker has started
+  // Who asks gets what is there; if that is older than this, a new look begins.
+  static constexpr Milliseconds kFresh{1'500};
+
+  Sampler(Loop& loop, Parts parts);
+  ~Sampler();
+  Sampler(const Sampler&) = delete;
+  Sampler& operator=(const Sampler&) = delete;
+
+  // For the recorder's observers.
+  void observe(const Event& event);
+
+  // Of this node's running workers in the current attempt, by rank.
+  std::vector<RankSample> samples();
+
+  // After each look; one at a time.
+  void set_on_look(std::function<void()> on_look) { on_look_ = std::move(on_look); }
+
+ private:
+  struct Work;  // what the pool does
+  struct Measured {
+    RankSample sample;
+    ProgressTrack progress;
+    ProcUsage usage;
+  };
+
+  void look();
+  std::shared_ptr<Work> plan_work() const;
+  void take(const Work& work);
+  void take_one(const Work& work, size_t at, const GpuShare& gpu);
+  void begin_attempt(int attempt);
+  void arm(Milliseconds delay);
+
+  Loop& loop_;
+  Parts parts_;
+  GpuWatch gpus_;
+  std::unordered_map<int, Measured> measured_;  // by rank
+  int attempt_ = -1;
+  bool looking_ = false;
+  Clock::time_point last_look_{};
+  Owned<Timer> timer_;
+  std::function<void()> on_look_;
+  std::shared_ptr<Sampler*> self_;  // for looks that come back when we are gone
+};
+
+}  // namespace muster

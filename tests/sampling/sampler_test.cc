@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/sampling/sampler.h"
+
+#include <stdlib.h>
+
+#include "job/job_story.h"
+#include "logs/job_logs_fixture.h"
+#include "store/server_fixture.h"
+#include "supervisor/sampling/reported_progress.h"
+
+using namespace muster;
+
+namespace {
+
+// Workers that are shell scripts, measured.
+struct SamplerTest : JobLogsTest {
+  JobStory story;
+  std::unique_ptr<Sampler> sampler;
+  int looks = 0;
+
+  void run(const std::vector<std::string>& scripts) {
+    const int workers = static_cast<int>(scripts.size());
+    begin(workers);
+    sampler = std::make_unique<Sampler>(
+        loop, Sampler::Parts{[this]() -> const JobState& { return story.state; }, *logs, plan});
+    sampler->set_on_look([this] { ++looks; });
+    story.start(workers);
+    event::AttemptStarted started;
+    started.attempt = ++story.attempt;
+    started.world_size = workers;
+    started.nodes = {{0, "node-a", 0, workers}};
+    tell(started);
+    // The story's clock is not this machine's.
+    story.state.started = std::chrono::system_clock::now();
+    for (int rank = 0; rank < workers; ++rank) {
+      start(rank, scripts[static_cast<size_t>(rank)]);
+      tell(event::WorkerSpawned{0, rank, rank, pids.at(rank)});
+    }
+  }
+  void tell(EventBody body) {
+    story.say(std::move(body));
+    sampler->observe(story.last());
+  }
+  std::vector<RankSample> samples_when(const std::function<bool(const RankSample&)>& wanted) {
+    std::vector<RankSample> samples;
+    const bool come = run_until([&] {
+      samples = sampler->samples();
+      return !samples.empty() && wanted(samples[0]);
+    });
+    REQUIRE(come);
+    return samples;
+  }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(SamplerTest, "a worker's processor, memory, output and progress are seen") {
+  run({"echo 'step 3/10 loss: 0.5'; while :; do :; done", "sleep 100"});
+  const auto samples = samples_when([](const RankSample& one) { return one.cpu > 0.01; });
+  REQUIRE(samples.size() == 2);
+  CHECK(samples[0].rank == 0);
+  CHECK(samples[0].rss_bytes > 0);
+  CHECK(samples[0].step == 3);
+  CHECK(samples[0].steps == 10);
+  CHECK(samples[0].loss == 0.5);
+  CHECK(samples[0].last_output_us > 0);
+  CHECK(samples[1].rank == 1);
+  CHECK(samples[1].last_output_us == 0);
+  CHECK(samples[1].step == -1);
+}
+
+TEST_CASE_FIXTURE(SamplerTest, "of a stream that goes straight to its file the file tells") {
+  plan.options.redirects = "3";
+  run({"echo 'step 7/9'; sleep 100"});
+  const auto samples = samples_when([](const RankSample& one) { return one.step >= 0; });
+  CHECK(samples[0].step == 7);
+  CHECK(samples[0].last_output_us > 0);
+}
+
+TEST_CASE_FIXTURE(SamplerTest, "who asks again at once gets what is there, without a new look") {
+  run({"sleep 100"});
+  samples_when([](const RankSample&) { return true; });
+  CHECK(looks == 1);
+  for (int i = 0; i < 100; ++i)
+    sampler->samples();
+  run_until([] { return false; }, Milliseconds(100));
+  CHECK(looks == 1);
+}
+
+TEST_CASE_FIXTURE(SamplerTest, "a worker that has ended has no sample any more") {
+  run({"sleep 100"});
+  samples_when([](const RankSample&) { return true; });
+  tell(event::WorkerExited{0, 0, 0, pids.at(0), 0, 0});
+  CHECK(sampler->samples().empty());
+}
+
+TEST_CASE_FIXTURE(SamplerTest, "it looks by itself, for those who come later") {
+  run({"sleep 100"});
+  CHECK(run_until([this] { return looks > 0; }));
+}
+
+TEST_CASE_FIXTURE(SamplerTest, "it may go while it looks") {
+  run({"sleep 100"});
+  sampler->samples();
+  sampler.reset();
+  CHECK(run_until([this] { return !loop.has_requests(); }));
+  CHECK(looks == 0);
+}
+
+TEST_CASE_FIXTURE(SamplerTest, "a worker's GPU is found by its process") {
+  run({"sleep 100"});
+  setenv("MUSTER_FAKE_GPU_PID", std::to_string(pids.at(0)).c_str(), 1);
+  const auto samples = samples_when([](const RankSample& one) { return one.gpu >= 0; });
+  unsetenv("MUSTER_FAKE_GPU_PID");
+  CHECK(samples[0].gpu == 0.2);
+  CHECK(samples[0].gpu_memory_bytes == 12345);
+}
+
+TEST_CASE_FIXTURE(ServerTest, "what a worker reports in the store wins over its lines") {
+  ReportedProgress reported;
+  std::vector<RankSample> samples(2);
+  samples[1].rank = 1;
+  samples[1].step = 99;
+  server->set("/muster/progress/1", R"({"step": 5, "steps": 10, "loss": 2})");
+  reported.add(0, *server, samples);
+  CHECK(samples[0].step == -1);
+  CHECK(samples[1].step == 5);
+  CHECK(samples[1].steps == 10);
+  CHECK(samples[1].loss == 2.0);
+  server->set("/muster/progress/1", "nonsense");
+  samples[1] = RankSample();
+  samples[1].rank = 1;
+  reported.add(1, *server, samples);
+  CHECK(samples[1].step == -1);
+}
