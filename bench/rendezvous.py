@@ -180,7 +180,13 @@ class Simulation:
 
 def simulate(nodes, rounds, rest):
     with Simulation(nodes) as simulation:
-        result = {"form": simulation.do("form"), "rest": simulation.do(f"rest {rest}")}
+        result = {"form": simulation.do("form")}
+        simulation.do("rest 1 0")  # the record of the beginning is written
+        result["rest"] = simulation.do(f"rest {rest} 0")
+        # As often as they are asked while somebody looks.
+        every = min(max(nodes, 2_000), 10_000)
+        result["samples"] = simulation.do(f"rest {rest} {every}")
+        result["samples"]["every"] = every / 1000
         result["fails"] = [simulation.do("fail") for _ in range(rounds)]
         result["peak_mb"] = simulation.peak_mb()
         result["end_ms"] = simulation.end()
@@ -276,6 +282,14 @@ def show_simulated(nodes, result, args, verdicts):
         f"  heartbeats: {rest['cpu_ms'] / args.rest / 10:.1f} % of a CPU, answered after p50"
         f" {beats['p50']:.2f} ms, p99 {beats['p99']:.2f} ms"
     )
+    samples = result["samples"]
+    more = (samples["cpu_ms"] - rest["cpu_ms"]) / args.rest / 10
+    print(
+        f"  samples of 8 ranks every {samples['every']:g} s: {more:.1f} % of a CPU more, heartbeats"
+        f" answered after p99 {samples['heartbeats']['p99']:.2f} ms"
+    )
+    if nodes >= 10_000:
+        verdicts.check("samples", more, 3 * args.slack, "% of a CPU")
     print(f"  coordinator's peak {result['peak_mb']:.0f} MB; stopped in {result['end_ms']:.0f} ms")
     if nodes <= 256:
         p99 = statistics.median(stop["p99"] for stop in stops)

@@ -10,7 +10,8 @@
 //
 //   form          all connect at the same moment, until the last has its ranks
 //   fail          one reports that its worker failed, until the last has its new ranks
-//   rest SECONDS  nothing but heartbeats
+//   rest SECONDS MS  nothing but heartbeats, and samples of eight workers every so many
+//                 milliseconds (0: none)
 //   stop          waits for a stop from elsewhere, until the last has been told the job's end
 //
 // At the end of its input it ends.
@@ -86,11 +87,15 @@ class Commands {
       timer_.reset();
       answer(round);
     };
-    if (double seconds = 0; std::sscanf(command.c_str(), "rest %lf", &seconds) == 1) {
-      crowd_.rest();
+    double seconds = 0;
+    int sample_ms = 0;
+    if (std::sscanf(command.c_str(), "rest %lf %d", &seconds, &sample_ms) == 2) {
+      crowd_.rest(Milliseconds(sample_ms));
       const auto time = std::chrono::duration<double>(seconds);
-      timer_ = Timer::start(loop_, std::chrono::duration_cast<Milliseconds>(time),
-                            [this] { answer(crowd_.noted()); });
+      timer_ = Timer::start(loop_, std::chrono::duration_cast<Milliseconds>(time), [this] {
+        answer(crowd_.noted());
+        crowd_.rest(Milliseconds(0));
+      });
       return;
     }
     timer_ = Timer::start(loop_, kLongestRound, [this, command] {

@@ -51,6 +51,7 @@ class Crowd::Agent {
   void connect();
   void fail();
   void beat();
+  void measure();
 
  private:
   void connected(UniqueFd socket);
@@ -211,6 +212,24 @@ void Crowd::Agent::beat() {
   if (stream_ && welcome_ && !parted_) say(message::Heartbeat{unix_us(), 0});
 }
 
+// As if it had eight workers.
+void Crowd::Agent::measure() {
+  if (!stream_ || !welcome_ || parted_) return;
+  RankSample sample;
+  sample.rank = assignment_.first_rank;
+  sample.time_us = unix_us();
+  sample.cpu = 7.9;
+  sample.rss_bytes = int64_t{12} << 30;
+  sample.last_output_us = sample.time_us - 300'000;
+  sample.gpu = 0.97;
+  sample.gpu_memory_bytes = int64_t{70} << 30;
+  sample.step = 812;
+  sample.steps = 10'000;
+  sample.steps_per_s = 3.25;
+  sample.loss = 2.5;
+  say(message::Samples{assignment_.attempt, std::vector<RankSample>(8, sample)});
+}
+
 void Crowd::Agent::say(AgentMessage message) {
   const bool counts = !std::holds_alternative<message::Heartbeat>(message);
   const std::string frame = encode(std::move(message));
@@ -264,6 +283,16 @@ void Crowd::beat() {
   for (size_t i = 0; i < share; ++i) {
     agents_[next_beat_]->beat();
     next_beat_ = (next_beat_ + 1) % agents_.size();
+  }
+  if (sample_interval_.count() > 0) measure();
+}
+
+void Crowd::measure() {
+  samples_due_ += static_cast<double>(agents_.size()) * static_cast<double>(kTick.count()) /
+                  static_cast<double>(sample_interval_.count());
+  for (; samples_due_ >= 1; samples_due_ -= 1) {
+    agents_[next_to_measure_]->measure();
+    next_to_measure_ = (next_to_measure_ + 1) % agents_.size();
   }
 }
 

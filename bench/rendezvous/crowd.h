@@ -57,8 +57,12 @@ class Crowd {
   void fail(OnDone on_done) { begin(Kind::kFail, std::move(on_done)); }
   void stop(OnDone on_done) { begin(Kind::kStop, std::move(on_done)); }
 
-  // Nothing but heartbeats; what the nodes note meanwhile.
-  void rest() { round_ = {}; }
+  // Nothing but heartbeats, and samples as often as that if it is not 0; what the nodes note
+  // meanwhile.
+  void rest(Milliseconds sample_interval) {
+    round_ = {};
+    sample_interval_ = sample_interval;
+  }
   const Round& noted() const { return round_; }
   // How far a round is that does not end.
   std::string progress() const;
@@ -70,6 +74,7 @@ class Crowd {
   void begin(Kind kind, OnDone on_done);
   void one_done();
   void beat();
+  void measure();
 
   Loop& loop_;
   const Settings settings_;
@@ -83,6 +88,9 @@ class Crowd {
   size_t done_ = 0;       // nodes for which the round is over
   size_t next_beat_ = 0;  // who sends a heartbeat next: they are spread over the interval
   size_t last_to_fail_ = 0;
+  Milliseconds sample_interval_{0};
+  double samples_due_ = 0;  // nodes whose turn it is to tell samples, and a part of one
+  size_t next_to_measure_ = 0;
   Owned<Timer> heart_;
 };
 
