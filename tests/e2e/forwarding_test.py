@@ -231,6 +231,32 @@ class Forwarding(NetnsTest):
         self.assert_nobody_lost()
         self.end()
 
+    def test_many_readers_over_a_narrow_network(self):
+        """What they ask for takes longer than a silent peer is given, all in all."""
+        self.start_job("--redirects", "3")
+        self.write_lines(1, 100_000)
+        try:
+            self.hosts["b"].run(
+                *("tc", "qdisc", "add", "dev", "e0", "root"),
+                *("tbf", "rate", "4mbit", "burst", "32kbit", "latency", "200ms"),
+            )
+        except RuntimeError as error:
+            self.skipTest(f"no narrow network here: {error}")
+        readers = [
+            self.page.open("/api/v1/logs/0/1/stdout", receive_buffer=4096) for _ in range(16)
+        ]
+        got = [0] * len(readers)
+        until = time.monotonic() + 4 * SILENCE
+        while time.monotonic() < until:
+            for i, reader in enumerate(readers):
+                got[i] += len(reader.read(4096))
+        self.assertGreater(min(got), 0)
+        self.assert_nobody_lost()
+        for reader in readers:
+            reader.close()
+        self.hosts["b"].run("tc", "qdisc", "del", "dev", "e0", "root")
+        self.end()
+
     def test_a_node_that_dies_in_the_middle(self):
         self.start_job("--redirects", "3")
         self.write_lines(1, 1_000_000)

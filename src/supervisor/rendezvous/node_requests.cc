@@ -167,7 +167,7 @@ Result<std::unique_ptr<RemoteRequest>> NodeRequests::start(const std::string& ag
   return std::unique_ptr<RemoteRequest>(new Handle(impl_, id, std::move(shared)));
 }
 
-const char* NodeRequests::take(const std::string& agent, message::Answer answer) {
+const char* NodeRequests::take(const std::string& agent, const message::Answer& answer) {
   const char* wrong = nullptr;
   Impl::Open* open = impl_->find(agent, answer.id, &wrong);
   if (open == nullptr) return wrong;

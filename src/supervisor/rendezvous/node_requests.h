@@ -39,7 +39,7 @@ class NodeRequests {
                                                RemoteRequest::Callbacks callbacks);
 
   // What an agent says, from the loop. The text says what no agent does, nullptr if all is well.
-  const char* take(const std::string& agent, message::Answer answer);
+  const char* take(const std::string& agent, const message::Answer& answer);
   const char* take(const std::string& agent, const message::Piece& piece);
   const char* take(const std::string& agent, const message::AnswerEnd& end);
   const char* take(const std::string& agent, const message::AnswerBroken& broken);

@@ -211,12 +211,12 @@ void RemoteAgents::settled(Agent& agent, NodeOutcome outcome) {
 }
 
 // Whether it belonged to a request, and so was heard.
-bool RemoteAgents::answered(const std::string& id, AgentMessage& message) {
+bool RemoteAgents::answered(const std::string& id, const AgentMessage& message) {
   const char* wrong = nullptr;
   if (auto* piece = std::get_if<message::Piece>(&message)) {
     wrong = requests_.take(id, *piece);
   } else if (auto* answer = std::get_if<message::Answer>(&message)) {
-    wrong = requests_.take(id, std::move(*answer));
+    wrong = requests_.take(id, *answer);
   } else if (auto* end = std::get_if<message::AnswerEnd>(&message)) {
     wrong = requests_.take(id, *end);
   } else if (auto* broken = std::get_if<message::AnswerBroken>(&message)) {

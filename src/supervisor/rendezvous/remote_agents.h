@@ -80,7 +80,7 @@ class RemoteAgents {
   void note_clock(Agent& agent, int64_t offset_us);
   void measured(const Agent& agent, message::Samples samples);
   void restart(const std::string& id, const std::string& who);
-  bool answered(const std::string& id, AgentMessage& message);
+  bool answered(const std::string& id, const AgentMessage& message);
   void turn_away(std::unique_ptr<ControlPeer> peer, const message::Refuse& refuse);
   void blame(const Agent& agent, const std::string& why);
   void said_goodbye(const std::string& id);
