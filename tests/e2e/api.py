@@ -12,14 +12,16 @@ from harness import PATIENCE, wait_until
 
 
 class Api:
-    """The API of one muster, found by the address that it prints."""
+    """The API of one muster, found by the address that it prints, or at `url`."""
 
-    def __init__(self, run):
-        found = wait_until(
-            lambda: re.search(r"page (?:of this node alone )?(http://\S+/\?token=\w+)", run.err),
-            "muster prints the address of its page",
-        )
-        self.url = found.group(1)
+    def __init__(self, run, url=None):
+        if url is None:
+            found = wait_until(
+                lambda: re.search(r"page (?:of this node alone )?(http://\S+/\?token=\w+)", run.err),
+                "muster prints the address of its page",
+            )
+            url = found.group(1)
+        self.url = url
         parts = urllib.parse.urlsplit(self.url)
         self.host, self.port = parts.hostname, parts.port
         self.token = parts.query.partition("=")[2]
