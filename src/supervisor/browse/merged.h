@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
+#include <tuple>
 #include <vector>
 
 #include "supervisor/browse/log_page.h"
@@ -21,7 +21,13 @@ struct MergedPlace {
   int rank = -1;
   int stream = -1;
   int64_t offset = -1;
-  auto operator<=>(const MergedPlace&) const = default;
+
+  bool operator==(const MergedPlace&) const = default;
+  bool operator<(const MergedPlace& other) const { return key() < other.key(); }
+  bool operator>(const MergedPlace& other) const { return other < *this; }
+
+ private:
+  std::tuple<int64_t, int, int, int64_t> key() const { return {time_us, rank, stream, offset}; }
 };
 
 struct MergedLog {
