@@ -136,7 +136,7 @@ function time_cell(line: Line): HTMLElement {
 
 function label_cell(line: Line, options: RowOptions): HTMLElement {
   const { text, title, href } = options.label!(line);
-  const node = cell(`r rank${line.rank % kRankColours}`, "");
+  const node = cell(line.folded ? "r" : `r rank${line.rank % kRankColours}`, "");
   const link = document.createElement("a");
   link.href = href;
   link.title = title;
