@@ -264,7 +264,7 @@ export interface SearchHit {
 export interface SearchMessage {
   hit?: SearchHit;
   progress?: { bytes: number; total_bytes: number; hits: number };
-  done?: { hits: number; truncated: boolean; bytes: number };
+  done?: { hits: number; truncated: boolean; bytes: number; unreachable?: string[]; troubles?: string[] };
 }
 
 export type SeriesPoint = [number, Known<number>, Known<number>, Known<number>]; // time_us, step, steps, loss

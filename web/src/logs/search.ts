@@ -30,6 +30,8 @@ export interface SearchEnd {
   hits: number;
   truncated: boolean;
   bytes: number;
+  unreachable?: string[]; // hosts whose logs were not searched
+  troubles?: string[]; // logs that could not be read
 }
 
 // Calls `on_found` for each line as it comes.

@@ -3,6 +3,7 @@
 import { signal, type Signal } from "@preact/signals";
 import { useEffect, useMemo, useRef } from "preact/hooks";
 import { bytes_text, plural } from "../format";
+import { inert_text } from "../inert";
 import { useKeys } from "../keyboard";
 import { model } from "../live";
 import { href, navigate } from "../router";
@@ -27,8 +28,17 @@ interface Outcome {
   bytes: number;
   truncated: boolean;
   error: string;
+  without: string; // what could not be searched
 }
-const kNothing: Outcome = { hits: 0, running: false, share: 0, bytes: 0, truncated: false, error: "" };
+const kNothing: Outcome = {
+  hits: 0,
+  running: false,
+  share: 0,
+  bytes: 0,
+  truncated: false,
+  error: "",
+  without: "",
+};
 
 function log_of(line: Line): Logs {
   return { attempt: line.attempt, ranks: [line.rank], streams: [line.stream] };
@@ -57,7 +67,14 @@ class Listing {
       (progress) => this.change({ share: share_of(progress), bytes: progress.bytes }),
       work.signal,
     ).then(
-      (end) => this.change({ running: false, truncated: end.truncated, bytes: end.bytes, share: 1 }),
+      ({ truncated, bytes, unreachable = [], troubles = [] }) =>
+        this.change({
+          running: false,
+          truncated,
+          bytes,
+          share: 1,
+          without: [...unreachable, ...troubles].join(", "),
+        }),
       (error: unknown) => {
         if (work.signal.aborted) return;
         this.change({ running: false, error: error instanceof Error ? error.message : String(error) });
@@ -117,7 +134,7 @@ function options(): RowOptions {
 }
 
 function Summary({ outcome }: { outcome: Outcome }) {
-  const { hits, running, share, bytes, truncated, error } = outcome;
+  const { hits, running, share, bytes, truncated, error, without } = outcome;
   if (error) return <strong>{error}</strong>;
   if (running)
     return (
@@ -125,11 +142,12 @@ function Summary({ outcome }: { outcome: Outcome }) {
         {plural(hits, "hit")}, {Math.round(share * 100)} % looked at
       </>
     );
-  if (bytes === 0 && hits === 0) return null;
+  if (bytes === 0 && hits === 0 && !without) return null;
   return (
     <>
       {plural(hits, "hit")}
       {truncated ? ", and there may be more" : ` in ${bytes_text(bytes)}`}
+      {without && <span class="foreign">; not searched: {inert_text(without)}</span>}
     </>
   );
 }

@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef } from "preact/hooks";
 import { bytes_text, ranks_text, time_text } from "../format";
+import { inert_text } from "../inert";
 import type { LinkState } from "./follow";
 import type { Spot } from "./place";
 import type { LogSession } from "./session";
@@ -126,7 +127,7 @@ export function StatusBar({ session, going, on_close, children }: Props) {
       )}
       {unreachable && unreachable.length > 0 && (
         <span class="foreign">
-          Without the logs of {unreachable.join(", ")}, which cannot be reached now.
+          Without the logs of {inert_text(unreachable.join(", "))}, which cannot be reached now.
         </span>
       )}
       <span class="says" role="status">
