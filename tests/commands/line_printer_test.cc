@@ -52,6 +52,14 @@ TEST_CASE("of a line that was redrawn the last state is shown") {
   CHECK(LinePrinter(bytes).text(line("10%\r20%")) == "10%\r20%\n");
 }
 
+TEST_CASE("of a line that is too long its beginning is shown, and how much is missing") {
+  ShownLine cut = line("begin");
+  cut.size = 1'000'005;
+  CHECK(LinePrinter({}).text(cut) == "[3]: begin [muster: 1000000 more bytes]\n");
+  cut.text = "90%\r100%";
+  CHECK(LinePrinter({}).text(cut) == "[3]: 100%\n");
+}
+
 TEST_CASE("as JSON a line is one object, whatever is in it") {
   LinePrinter::Settings settings;
   settings.json = true;

@@ -319,6 +319,21 @@ printf 'no newline %s' "$RANK"
             ["[0]: bye 0", "[0]: rank 0 is up", "[1]: bye 1", "[1]: rank 1 is up"],
         )
 
+    def test_follow_can_choose_lines(self):
+        run = self.live_run(
+            script='echo "rank $RANK is up"; while [ ! -e "$T/go" ]; do sleep 0.02; done; '
+            'for i in 1 2 3; do echo "Loss $i"; echo "other $i"; done',
+            workers=1,
+        )
+        follow = self.start("logs", "-f", "-g", "is up|^loss [23]", "-i")
+        follow.wait_for_output("rank 0 is up")
+        with open(self.path("go"), "w"):
+            pass
+        follow.wait()
+        run.wait()
+        self.assert_code(follow, 0)
+        self.assertEqual(self.lines(follow), ["rank 0 is up", "Loss 2", "Loss 3"])
+
     def test_follow_of_a_run_that_is_killed_ends(self):
         run = self.live_run()
         follow = self.start("logs", "-f")

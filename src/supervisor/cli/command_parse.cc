@@ -98,6 +98,7 @@ std::string check_together(const CommandOptions& options) {
 
 ParsedCommand parse_words(const CommandSpec& spec, std::vector<std::string> words) {
   std::vector<char*> argv;
+  argv.reserve(words.size() + 1);
   for (std::string& word : words)
     argv.push_back(word.data());
   argv.push_back(nullptr);

@@ -19,6 +19,8 @@ T json_get(const nlohmann::json& json, const char* key, T otherwise) {
     return found->is_string() ? found->get<std::string>() : otherwise;
   } else if constexpr (std::is_same_v<T, bool>) {
     return found->is_boolean() ? found->get<bool>() : otherwise;
+  } else if constexpr (std::is_integral_v<T>) {
+    return found->is_number_integer() ? found->get<T>() : otherwise;
   } else {
     return found->is_number() ? found->get<T>() : otherwise;
   }
@@ -26,6 +28,13 @@ T json_get(const nlohmann::json& json, const char* key, T otherwise) {
 
 inline std::string json_text(const nlohmann::json& json, const char* key) {
   return json_get(json, key, std::string());
+}
+
+// A duration in seconds as microseconds, -1 if it is none.
+inline int64_t json_microseconds(const nlohmann::json& json, const char* key) {
+  constexpr double kMost = 1e10;
+  const double seconds = json_get(json, key, -1.0);
+  return seconds >= 0 && seconds < kMost ? static_cast<int64_t>(seconds * 1e6) : -1;
 }
 
 // The object or array under `key`, an empty one if there is none.

@@ -39,6 +39,14 @@ std::string json_line(const ShownLine& line,
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace) + "\n";
 }
 
+// Of a very long line only the beginning came. (Bytes that are not UTF-8 make the text longer,
+// never shorter; of a line that was redrawn it is the end that came.)
+std::string left_out(const ShownLine& line) {
+  const int64_t more = line.size - static_cast<int64_t>(line.text.size());
+  if (more <= 0 || line.text.find('\r') != std::string::npos) return "";
+  return " [muster: " + std::to_string(more) + " more bytes]";
+}
+
 // Each control byte but the tab as a blank: of the same length, and harmless.
 std::string without_controls(std::string text) {
   for (char& c : text) {
@@ -98,6 +106,7 @@ std::string LinePrinter::text(const ShownLine& line,
     body = settings_.terminal ? without_controls(line.text) : line.text;
     if (settings_.colour) body = marked(body, matches);
   }
+  body += left_out(line);
   // Colours that a worker left on end with its line.
   if (settings_.colour && body.find('\033') != std::string::npos) body += kReset;
   return prefix(line, ':') + body + "\n";

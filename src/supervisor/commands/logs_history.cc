@@ -16,7 +16,10 @@ constexpr int64_t kLinesOfAll = 200'000;  // asked for at once, of all logs toge
 constexpr int64_t kLeastLines = 50;
 constexpr size_t kMaxCalls = 8;  // at the same time
 constexpr size_t kMaxTroubles = 3;
-constexpr const char* kWholeLines = "&max_line=1048576";
+// What is asked for of a line; many logs wait for each other with a page each.
+constexpr int kMaxLine = 1 << 20;
+constexpr int kMaxLineOfMany = 16 << 10;
+constexpr size_t kMany = 64;
 
 class History : public LogsTask {
  public:
@@ -66,7 +69,8 @@ class History : public LogsTask {
 
   std::string target(const Log& log) const {
     const std::string base = log_target(log.name) + "?";
-    const std::string lines = "&lines=" + std::to_string(lines_) + kWholeLines;
+    const std::string lines = "&lines=" + std::to_string(lines_) + "&max_line=" +
+                              std::to_string(logs_.size() > kMany ? kMaxLineOfMany : kMaxLine);
     const CommandOptions& options = context_.options;
     if (log.step == Step::kOn) return base + "offset=" + std::to_string(log.offset) + lines;
     // Looking back for a place shows nothing, so a byte of each line is enough.

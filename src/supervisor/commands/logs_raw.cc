@@ -34,7 +34,7 @@ class Raw : public LogsTask {
     }
     call_ = context_.client.get_pieces(
         log_target(logs_[next_++]), [](std::string_view piece) { print(piece); },
-        [this](Result<void> ended) {
+        [this](const Result<void>& ended) {
           if (!ended) on_trouble(ended.error());
           next_turn();
         });

@@ -11,6 +11,7 @@ namespace muster {
 namespace {
 
 constexpr int64_t kMaxHits = 20'000;
+constexpr size_t kMaxAnswer = size_t{16} << 20;  // one line of JSON
 
 class Search : public LogsTask {
  public:
@@ -21,7 +22,7 @@ class Search : public LogsTask {
         self_(std::make_shared<Search*>(this)) {
     call_ = context_.client.get_pieces(
         target(attempt), [this](std::string_view piece) { take(piece); },
-        [this](Result<void> ended) {
+        [this](const Result<void>& ended) {
           if (!ended) error_ = ended.error();
           context_.loop.post([weak = std::weak_ptr<Search*>(self_)] {
             if (auto self = weak.lock()) (*self)->finish();
@@ -45,7 +46,7 @@ class Search : public LogsTask {
   void take(std::string_view piece) {
     while (!piece.empty()) {
       const size_t end = piece.find('\n');
-      line_ += piece.substr(0, end);
+      if (line_.size() < kMaxAnswer) line_ += piece.substr(0, end);
       if (end == std::string_view::npos) return;
       on_line();
       line_.clear();

@@ -24,8 +24,8 @@ std::string text_of(const Json& json, const char* key) {
 }
 
 std::string seconds_of(const Json& json, const char* key) {
-  const double seconds = json_get(json, key, -1.0);
-  return seconds < 0 ? "" : duration_text(static_cast<int64_t>(seconds * 1e6));
+  const int64_t us = json_microseconds(json, key);
+  return us < 0 ? "" : duration_text(us);
 }
 
 std::string size_of(const Json& json, const char* key) {
@@ -40,7 +40,7 @@ std::string number_of(const Json& json, const char* key) {
 
 std::string percent_of(const Json& json, const char* key) {
   const double part = json_get(json, key, -1.0);
-  return part < 0 ? "" : std::to_string(std::lround(part * 100)) + "%";
+  return part < 0 || part > 1e6 ? "" : std::to_string(std::lround(part * 100)) + "%";
 }
 
 std::string step_of(const Json& rank) {
@@ -67,7 +67,7 @@ std::string end_of(const Json& rank) {
 
 // How long it runs, or how long ago it ended; of a run that is over that says nothing.
 std::string since_of(const Json& rank, bool live) {
-  const std::string since = seconds_of(rank, "since_s");
+  std::string since = seconds_of(rank, "since_s");
   if (since.empty() || text_of(rank, "state") == "running") return since;
   return live ? since + " ago" : "";
 }
@@ -79,10 +79,10 @@ struct Fold {
   double cpu = 0;
   int with_cpu = 0;
   int64_t rss = 0;
-  double silent_s = -1;
+  int64_t silent_us = -1;
   int silent_rank = -1;
   std::string since;  // of the one that is longest in this state
-  double since_s = -1;
+  int64_t since_us = -1;
 
   void add(const Json& rank, bool live) {
     ranks.push_back(json_get(rank, "rank", 0));
@@ -92,20 +92,20 @@ struct Fold {
       ++with_cpu;
     }
     rss += std::max<int64_t>(0, json_get(rank, "rss_bytes", int64_t{0}));
-    if (const double for_s = json_get(rank, "since_s", -1.0); for_s > since_s) {
-      since_s = for_s;
+    if (const int64_t for_us = json_microseconds(rank, "since_s"); for_us > since_us) {
+      since_us = for_us;
       since = since_of(rank, live);
     }
-    const double silent = json_get(rank, "last_output_s", -1.0);
-    if (silent > silent_s) {
-      silent_s = silent;
+    const int64_t silent = json_microseconds(rank, "last_output_s");
+    if (silent > silent_us) {
+      silent_us = silent;
       silent_rank = ranks.back();
     }
   }
 
   std::string silence() const {
-    if (silent_s < 0) return "";
-    const std::string text = duration_text(static_cast<int64_t>(silent_s * 1e6));
+    if (silent_us < 0) return "";
+    std::string text = duration_text(silent_us);
     return ranks.size() == 1 ? text : text + " (" + std::to_string(silent_rank) + ")";
   }
 };

@@ -24,8 +24,8 @@ std::string text_of(const Json& json, const char* key) {
 }
 
 std::string duration_of(const Json& json, const char* key) {
-  const double seconds = json_get(json, key, -1.0);
-  return seconds < 0 ? "" : duration_text(static_cast<int64_t>(seconds * 1e6));
+  const int64_t us = json_microseconds(json, key);
+  return us < 0 ? "" : duration_text(us);
 }
 
 // Joins what there is.
@@ -49,7 +49,7 @@ struct Writer {
   // What the job is in, in one word.
   std::string condition() const {
     const std::string phase = text_of(status, "phase");
-    const std::string outcome = text_of(status, "outcome");
+    std::string outcome = text_of(status, "outcome");
     if (!outcome.empty()) return outcome;
     return phase == "ended" || !json_get(status, "live", true) ? "killed" : phase;
   }
