@@ -54,6 +54,9 @@ TEST_CASE("a hit of a search is read with what stands around it, in either form"
   REQUIRE(answer);
   CHECK(answer->done);
   CHECK(answer->truncated);
+  answer = parse_search_answer(R"({"done":{"unreachable":["node-b"],"troubles":["no disk",3]}})");
+  REQUIRE(answer);
+  CHECK(answer->notes == std::vector<std::string>{"node-b could not be asked", "no disk"});
   answer = parse_search_answer(R"({"error":{"message":"gone"}})");
   REQUIRE(answer);
   CHECK(answer->error == "gone");

@@ -247,6 +247,12 @@ exec sleep 600
         tail = self.lines(self.ask("logs", "-r", "0", "-n", "12000"))
         self.assertEqual(tail, [f"{n} 0" for n in range(18001, 30001)])
 
+    def test_a_last_line_without_newline_is_printed_once(self):
+        self.finished_run("echo one; printf two", workers=1)
+        self.assertEqual(self.lines(self.ask("logs")), ["one", "two"])
+        self.assertEqual(self.lines(self.ask("logs", "-n", "1")), ["two"])
+        self.assertEqual(self.lines(self.ask("logs", "--since", "1h")), ["one", "two"])
+
     def test_raw_is_the_bytes_as_they_were_written(self):
         self.finished_run(r"printf 'a\rb\033[31mc\377\n\nno newline'", workers=1)
         path = os.path.join(self.newest_folder(), "attempt_0", "0", "stdout.log")
@@ -361,6 +367,24 @@ printf 'no newline %s' "$RANK"
         shell = self.muster(script, command=["/bin/bash"])
         self.assertEqual(shell.out, "1 0\n")
         self.assertEqual(shell.err, "code 0\n")
+
+    def test_grep_finds_lines_with_context_and_says_so_by_its_code(self):
+        self.finished_run('seq -f "%.0f of $RANK" 1 50')
+        found = self.ask("logs", "--grep", "^(7|9) ", "-r", "1")
+        self.assert_code(found, 0)
+        self.assertEqual(self.lines(found), ["[1]: 7 of 1", "[1]: 9 of 1"])
+        context = self.ask("logs", "--grep", "OF 0$", "-i", "-C", "1", "--json", "-r", "0")
+        self.assertEqual(len([1 for line in self.lines(context) if '"context"' not in line]), 50)
+        around = self.ask("logs", "-g", "30 of 0", "-F", "-C", "1")
+        self.assertEqual(
+            self.lines(around), ["[0]- 29 of 0", "[0]: 30 of 0", "[0]- 31 of 0"]
+        )
+        nothing = self.ask("logs", "--grep", "no such line")
+        self.assert_code(nothing, 1)
+        self.assertEqual(nothing.out, "")
+        wrong = self.ask("logs", "--grep", "(")
+        self.assert_code(wrong, 2)
+        self.assertIn("--grep '('", wrong.err)
 
     # -- view -------------------------------------------------------------------------------------
 

@@ -16,6 +16,8 @@ namespace {
 constexpr int kFirstCode = 1000;
 constexpr int kHelpCode = 999;
 
+constexpr int64_t kMaxFollowTail = 5'000;  // as the API has it
+
 // What getopt needs. The names are literals of the table.
 struct GetoptTable {
   std::vector<option> options;
@@ -87,6 +89,10 @@ std::string check_together(const CommandOptions& options) {
     return "--tail and --since exclude each other";
   if (options.tail && !options.grep.empty() && !options.follow) {
     return "--tail and --grep exclude each other, unless --follow is given";
+  }
+  if (options.follow && options.tail.value_or(0) > kMaxFollowTail) {
+    return "--follow begins with at most " + std::to_string(kMaxFollowTail) +
+           " lines of each log, or with all";
   }
   if (options.all_attempts && options.follow) return "--follow begins with one attempt, not all";
   if (options.watch && options.json) return "--watch is for people; --json for programs, once";

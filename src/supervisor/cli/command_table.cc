@@ -17,7 +17,7 @@ namespace {
 constexpr std::array<std::string_view, 3> kNames = {"status", "logs", "view"};
 
 constexpr int64_t kMaxCount = 1'000'000'000;
-constexpr int kMaxContext = 100;
+constexpr int kMaxContext = 10;  // as the API has it
 
 template <auto Member>
 Result<void> flag(CommandOptions& options, const std::string&) {

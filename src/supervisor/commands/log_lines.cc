@@ -102,6 +102,12 @@ Result<SearchAnswer> parse_search_answer(std::string_view text) {
   if (const Json& done = json_part(json, "done"); done.is_object()) {
     answer.done = true;
     answer.truncated = json_get(done, "truncated", false);
+    for (const Json& host : json_part(done, "unreachable")) {
+      if (host.is_string()) answer.notes.push_back(host.get<std::string>() + " could not be asked");
+    }
+    for (const Json& trouble : json_part(done, "troubles")) {
+      if (trouble.is_string()) answer.notes.push_back(trouble.get<std::string>());
+    }
   }
   if (const Json& error = json_part(json, "error"); error.is_object()) {
     answer.error = json_get(error, "message", std::string("the search failed"));

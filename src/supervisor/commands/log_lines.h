@@ -55,7 +55,8 @@ struct SearchAnswer {
   std::optional<SearchHit> hit;
   bool done = false;
   bool truncated = false;
-  std::string error;  // the search broke off
+  std::string error;               // the search broke off
+  std::vector<std::string> notes;  // what could not be searched
 };
 Result<SearchAnswer> parse_search_answer(std::string_view json);
 

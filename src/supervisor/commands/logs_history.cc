@@ -115,7 +115,9 @@ class History : public LogsTask {
 
   void add_page(size_t i, ShownPage page) {
     Log& log = logs_[i];
-    const bool whole = page.reaches_end() || page.end <= log.offset;
+    // A last line without its newline is not behind `end`: it would come again.
+    const bool begun = !page.lines.empty() && !page.lines.back().ended;
+    const bool whole = begun || page.reaches_end() || page.end <= log.offset;
     if (page.hole) add_hole(log, page);
     log.step = Step::kOn;
     log.offset = page.end;
@@ -141,7 +143,8 @@ class History : public LogsTask {
 
   void on_trouble(size_t i, const Error& error) {
     Log& log = logs_[i];
-    if (log.step == Step::kFirst && context_.options.since_us) {
+    const bool there = error.code != kExitNoRun;
+    if (log.step == Step::kFirst && context_.options.since_us && there) {
       say(log_title(log.name) + ": when its lines came is not known: all of it is shown");
       log.step = Step::kOn;
       return;

@@ -5,6 +5,7 @@
 #include "supervisor/commands/logs_task.h"
 #include "supervisor/commands/run_url.h"
 #include "supervisor/commands/say.h"
+#include "supervisor/diagnosis/text_lines.h"
 
 namespace muster {
 
@@ -60,6 +61,8 @@ class Search : public LogsTask {
     if (answer->hit) show(*answer->hit);
     if (!answer->error.empty()) error_ = Error{kExitNoAnswer, answer->error};
     whole_ = whole_ || answer->done;
+    for (const std::string& note : answer->notes)
+      say("logs: " + clean_line(note));
     if (answer->truncated) {
       say("more lines match than the " + std::to_string(*found_) +
           " shown: choose with --rank, --stream, --attempt or a narrower expression");
