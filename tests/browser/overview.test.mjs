@@ -22,6 +22,11 @@ const kHarm = `<img src=x onerror="window.pwned=1"><script>window.pwned=1</scrip
 const state_of = (page) => page.locator("h1.state").innerText();
 const is_state = (page, word) =>
   wait_until(async () => (await state_of(page)).includes(word), `the job is ${word}`);
+const has_cells = (page, state, count) =>
+  wait_until(
+    async () => (await page.locator(`.cells .c.${state}`).count()) === count,
+    `${count} ranks are ${state}`,
+  );
 const wider_by = (page) =>
   page.evaluate(() => document.documentElement.scrollWidth - document.documentElement.clientWidth);
 
@@ -48,7 +53,7 @@ test("a running job is seen as it is, and stopped after a question", async (t) =
   const page = await open_page(t, job.url, { may_fail: true });
   await is_state(page, "running");
   assert.doesNotMatch(page.url(), /token/);
-  assert.equal(await page.locator(".cells .c.running").count(), 4);
+  await has_cells(page, "running", 4);
   await check_axe(page, "a running job");
 
   await page.getByRole("button", { name: "Stop …" }).click();
@@ -58,7 +63,7 @@ test("a running job is seen as it is, and stopped after a question", async (t) =
   await page.getByRole("button", { name: "Stop …" }).click();
   await page.getByRole("button", { name: "Stop the job" }).click();
   await is_state(page, "stopped");
-  assert.equal(await page.locator(".cells .c.running").count(), 0);
+  await has_cells(page, "running", 0);
   await page.getByText("muster has ended.").waitFor();
 });
 
@@ -79,7 +84,7 @@ test("a failure comes first, with its last lines, and leads to its log", async (
   await page.locator("section.failure").waitFor();
   assert.equal(await page.locator("main > section").nth(1).getAttribute("class"), "card failure");
   await page.locator(".cells .c.failed").waitFor();
-  assert.equal(await page.locator(".cells .c.stopped").count(), 2);
+  await has_cells(page, "stopped", 2);
   await page.locator(".failure summary", { hasText: "only fell with it" }).click();
   await page.locator(".failure").getByText("0,2", { exact: true }).waitFor();
   await page.getByRole("button", { name: "Copy as text" }).first().click();
@@ -143,11 +148,11 @@ test("a node that is lost is named, and the page goes on with the others", async
   const job = await start_muster(t, args);
   const other = await start_muster(t, args);
   const page = await open_page(t, job.url);
-  await wait_until(async () => (await page.locator(".cells .c.running").count()) === 4, "both run");
+  await has_cells(page, "running", 4);
   assert.equal(await page.locator(".node").count(), 2);
   other.signal("SIGKILL");
   await page.getByRole("heading", { name: "1 node lost" }).waitFor();
-  await wait_until(async () => (await page.locator(".cells .c.running").count()) === 2, "one runs");
+  await has_cells(page, "running", 2);
   await is_state(page, "running");
   await check_axe(page, "a lost node");
 });
@@ -158,7 +163,7 @@ test("a server that stands still is told from a calm job, and taken up again", a
   await is_state(page, "running");
   job.signal("SIGSTOP");
   await page.getByText("The server does not answer.").waitFor({ timeout: 60_000 });
-  assert.equal(await page.locator(".cells .c.running").count(), 2);
+  await has_cells(page, "running", 2);
   await check_axe(page, "without contact");
   job.signal("SIGCONT");
   await page
@@ -288,7 +293,7 @@ test("a killed run is shown as what it was", async (t) => {
   const server = await view(t, run.write());
   const page = await open_page(t, server.url);
   await is_state(page, "killed");
-  assert.equal(await page.locator(".cells .c.lost").count(), 3);
-  assert.equal(await page.locator(".cells .c.exited").count(), 1);
+  await has_cells(page, "lost", 3);
+  await has_cells(page, "exited", 1);
   assert.equal(await page.getByRole("button", { name: "Stop …" }).count(), 0);
 });
