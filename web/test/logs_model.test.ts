@@ -8,7 +8,7 @@ import { Layout } from "../src/logs/layout";
 import { bytes_left, type Line, make_line, utf8_size } from "../src/logs/lines";
 import { parse_logs, parse_spot, place_params } from "../src/logs/place";
 import { HitList } from "../src/logs/search";
-import { SseParser } from "../src/logs/sse";
+import { kMaxMessage, SseParser } from "../src/logs/sse";
 import { parse_goto } from "../src/logs/status_bar";
 import { type Live, LineWindow } from "../src/logs/window";
 
@@ -250,4 +250,14 @@ test("a place to go to is a line, a share, an offset or a time", () => {
     time_us: Date.UTC(2026, 10, 30, 12) * 1000,
   });
   for (const bad of ["", "x", "50%%", "1e9", "@"]) assert.equal(parse_goto(bad, 500, 0), null, bad);
+});
+
+test("a message of the stream has a longest length, in one line or in many", () => {
+  const one = new SseParser(() => {});
+  assert.throws(() => one.push(`data: ${"x".repeat(kMaxMessage)}`));
+  const many = new SseParser(() => {});
+  const line = `data: ${"x".repeat(1_000_000)}\n`;
+  assert.throws(() => {
+    for (let i = 0; i <= kMaxMessage / 1_000_000; ++i) many.push(line);
+  });
 });

@@ -42,10 +42,6 @@ const kSpecial =
   /[\u0000-\u0008\u000a-\u001f\u007f-\u009f\u00ad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f\u2028-\u202e\u2060-\u206f\u3164\ufeff\uffa0\ufff0-\ufffb\u{1d173}-\u{1d17a}\u{e0000}-\u{e0fff}]/u;
 const kMark = /^\p{M}$/u;
 
-export function has_special(text: string): boolean {
-  return kSpecial.test(text);
-}
-
 // The row's cells: what stands in each column, how, and which character of the line put it there.
 class Row {
   chars: string[] = [];
