@@ -126,6 +126,7 @@ void FollowSession::on_page(size_t i, Result<LogPage> page) {
     return;
   }
   tell_trouble(i, page.error().message);
+  tails_[i].broken = true;
   tails_[i].follower.reset();
 }
 
@@ -231,6 +232,8 @@ void FollowSession::look() {
   for (size_t i = 0; i < tails_.size(); ++i)
     look_for_end(i);
   if (told_end_) return;
+  paused_looks_ = paused_ ? paused_looks_ + 1 : 0;
+  if (paused_looks_ == kParkAfter) park();
   if (!paused_ && all_ended()) {
     told_end_ = true;
     send("end", "{}", false);
@@ -299,13 +302,34 @@ void FollowSession::send(const char* event, const std::string& data, bool with_i
 
 void FollowSession::set_paused(bool paused) {
   if (std::exchange(paused_, paused) == paused) return;
-  for (Tail& tail : tails_) {
-    if (tail.follower && !tail.resting) tail.follower->set_paused(paused);
+  if (!paused && parked_) {
+    go_on();
+  } else {
+    for (Tail& tail : tails_) {
+      if (tail.follower && !tail.resting) tail.follower->set_paused(paused);
+    }
   }
   for (const std::unique_ptr<Group>& group : groups_) {
     if (group->follow) group->follow->set_paused(paused);
   }
   if (!paused) begin_next();
+}
+
+// Each follower has its next page ready. A client that takes nothing does not get to keep so many.
+void FollowSession::park() {
+  parked_ = true;
+  for (Tail& tail : tails_) {
+    tail.follower.reset();
+    tail.resting = false;
+  }
+}
+
+void FollowSession::go_on() {
+  parked_ = false;
+  for (size_t i = 0; i < next_; ++i) {
+    const Tail& tail = tails_[i];
+    if (tail.log.here && !tail.broken && !tail.follower && at_.offsets[i]) follow(i);
+  }
 }
 
 }  // namespace muster

@@ -26,7 +26,8 @@ struct FollowStart {
 // other, so that a slow client has at most a page of each waiting for it.
 class FollowSession final : public StatusSession {
  public:
-  static constexpr size_t kMaxUnsent = size_t{256} << 10;  // then it is paused
+  static constexpr size_t kMaxUnsent = size_t{128} << 10;  // then it is paused
+  static constexpr int kParkAfter = 2;                     // looks that found it paused
   static constexpr int64_t kMaxPage = int64_t{64} << 10;   // of text, beyond the first lines
   static constexpr size_t kMaxSessions = 64;               // then 503
   // After a page that was not full its log rests so long for each log of the stream, so that what
@@ -51,6 +52,7 @@ class FollowSession final : public StatusSession {
     std::unique_ptr<BrowseTask> first;  // its first lines, or a look whether it is whole
     std::unique_ptr<LogReader::Follower> follower;
     bool resting = false;
+    bool broken = false;  // it cannot be read on
     int quiet_looks = 0;  // in a row that found it whole after its worker's end
     bool ended = false;   // its worker has, and all it wrote was sent
   };
@@ -81,6 +83,8 @@ class FollowSession final : public StatusSession {
   bool all_ended() const;
   void send(const char* event, const std::string& data, bool with_id);
   void set_paused(bool paused);
+  void park();
+  void go_on();
   void on_drained();
   void end();
 
@@ -92,6 +96,8 @@ class FollowSession final : public StatusSession {
   size_t next_ = 0;         // the log to begin next
   bool beginning_ = false;  // a log is read first
   bool paused_ = false;
+  int paused_looks_ = 0;
+  bool parked_ = false;  // paused for so long that its followers were given up
   bool told_end_ = false;
   std::vector<std::unique_ptr<Group>> groups_;
   Clock::time_point last_write_;
