@@ -6,7 +6,7 @@ const kUnits = ["B", "KiB", "MiB", "GiB", "TiB", "PiB"];
 // Three digits that count: "0.91", "12.3", "481".
 export function number_text(value: number): string {
   const size = Math.abs(value);
-  if (!Number.isFinite(value)) return String(value);
+  if (!Number.isFinite(value) || value === 0) return String(value);
   if (size !== 0 && (size < 0.001 || size >= 1e6)) return value.toExponential(2);
   if (size < 1) return value.toFixed(3).replace(/0$/, "");
   return size >= 100 ? String(Math.round(value)) : value.toFixed(size >= 10 ? 1 : 2);

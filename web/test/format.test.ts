@@ -35,6 +35,7 @@ test("spans, sizes and numbers have the digits that count", () => {
   assert.equal(bytes_text(999), "999 B");
   assert.equal(number_text(0.93), "0.93");
   assert.equal(number_text(480.6), "481");
+  assert.equal(number_text(0), "0");
 });
 
 test("a path is called by its last part, a random id by its first", () => {
