@@ -256,6 +256,33 @@ TEST_SUITE("download endpoint") {
     CHECK(stream.broken);
   }
 
+  TEST_CASE_FIXTURE(TwoNodesTest, "only so many searches and downloads go on at a time") {
+    write("here\n");
+    std::vector<std::unique_ptr<HttpExchange>> kept;
+    job.on_forward = [&](int, int, std::unique_ptr<HttpExchange>& exchange) {
+      kept.push_back(std::move(exchange));
+      return true;
+    };
+    struct Kind {
+      const char* target;
+      size_t most;
+    };
+    for (const Kind& kind :
+         {Kind{"/api/v1/search?q=x", SearchSession::kMaxSessions}, Kind{"/api/v1/download", 8}}) {
+      kept.clear();
+      streams.clear();
+      for (size_t i = 0; i < kind.most; ++i)
+        stream(kind.target);
+      REQUIRE(run_until([&] { return kept.size() == kind.most; }));
+      CHECK(get(kind.target).status == 503);
+      streams.pop_back();  // a client that leaves makes room
+      REQUIRE(run_until([&] {
+        if (kept.size() == kind.most) stream(kind.target);
+        return kept.size() > kind.most;
+      }));
+    }
+  }
+
   TEST_CASE_FIXTURE(TwoNodesTest, "one log of one rank can be chosen") {
     write("here\n");
     const HttpResponse answer = get("/api/v1/download?ranks=0&streams=stdout");

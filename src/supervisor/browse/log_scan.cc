@@ -8,6 +8,7 @@
 
 #include "supervisor/browse/line_context.h"
 #include "supervisor/browse/utf16_text.h"
+#include "supervisor/logs/newlines.h"
 
 namespace muster {
 
@@ -50,7 +51,7 @@ Result<void> LogScan::begin_within(LogBytes& log, const IndexedLog* lines) {
     piece = log.read(at, std::min(kBlock, position_ - at));
     if (!piece) return piece.error();
     if (piece->offset != at || piece->bytes.empty()) return {};
-    number += std::count(piece->bytes.begin(), piece->bytes.end(), '\n');
+    number += count_newlines(piece->bytes);
     at += std::ssize(piece->bytes);
   }
   number_ = number;
@@ -154,7 +155,7 @@ void LogScan::pass(std::string_view bytes) {
   if (newline == bytes.npos) return;
   line_begin_ = position_ - std::ssize(bytes) + static_cast<int64_t>(newline) + 1;
   line_found_ = false;
-  if (number_ >= 0) number_ += std::count(bytes.begin(), bytes.end(), '\n');
+  if (number_ >= 0) number_ += count_newlines(bytes);
 }
 
 // position_ is that of `line` in the log.

@@ -13,7 +13,7 @@ namespace muster {
 namespace {
 
 // Of the compiled expression and the states it meets.
-constexpr int64_t kMaxMemory = int64_t{4} << 20;
+constexpr int64_t kMaxMemory = int64_t{2} << 20;
 
 // '^' and '$' are those of lines.
 constexpr std::string_view kFlags = "(?m)";

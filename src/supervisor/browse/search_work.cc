@@ -19,6 +19,7 @@ constexpr int64_t kOpening = 16 << 10;
 SearchWork::SearchWork(Settings settings)
     : pattern_(std::move(settings.pattern)),
       context_(settings.context),
+      piece_hits_(kHitsOfPiece / static_cast<size_t>(1 + settings.context / 2)),
       max_hits_(settings.max_hits),
       lines_(std::move(settings.lines)) {
   for (SearchPlace& place : settings.places)
@@ -28,7 +29,7 @@ SearchWork::SearchWork(Settings settings)
 bool SearchWork::run() {
   if (!measured_) return !measure();
   int64_t budget = kPiece;
-  while (budget > 0 && !scans_.empty() && hits_.size() < kHitsOfPiece && hit_count_ < max_hits_)
+  while (budget > 0 && !scans_.empty() && hits_.size() < piece_hits_ && hit_count_ < max_hits_)
     scan_next(budget);
   truncated_ = hit_count_ >= max_hits_ && !scans_.empty();
   return scans_.empty() || truncated_;
@@ -57,7 +58,7 @@ void SearchWork::scan_next(int64_t& budget) {
   LogScan& scan = *scans_[next_];
   const int64_t before = scan.position();
   const auto room = static_cast<size_t>(
-      std::min<int64_t>(static_cast<int64_t>(kHitsOfPiece - hits_.size()), max_hits_ - hit_count_));
+      std::min<int64_t>(static_cast<int64_t>(piece_hits_ - hits_.size()), max_hits_ - hit_count_));
   int64_t turn = std::min(budget, kTurn);
   budget -= turn + kOpening;
   const size_t hits_before = hits_.size();

@@ -15,7 +15,7 @@ namespace muster {
 // hits early however large another is. Made by LogSearch, which gives it its turns.
 class SearchWork {
  public:
-  static constexpr size_t kHitsOfPiece = 64;
+  static constexpr size_t kHitsOfPiece = 64;  // fewer with much context
   static constexpr size_t kMaxTroubles = 10;
 
   struct Settings {
@@ -49,6 +49,7 @@ class SearchWork {
 
   const std::shared_ptr<const SearchPattern> pattern_;
   const int context_;
+  const size_t piece_hits_;
   const int64_t max_hits_;
   const std::shared_ptr<const IndexedLog> lines_;
   std::vector<std::unique_ptr<LogScan>> scans_;  // those that are not done

@@ -22,6 +22,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kMaxUnsent = size_t{1} << 20;  // then it is paused
+constexpr size_t kMaxSessions = 8;              // then 503
 constexpr char kContentType[] = "application/gzip";
 
 class DownloadSession final : public StatusSession {
@@ -151,6 +152,9 @@ void handle_download(StatusContext& context, StatusCall call) {
   if (!kept) return reply_error(*call.exchange, 404, "this run keeps no log files");
   if (request.method == "HEAD")
     return call.exchange->reply(200, {{"Content-Type", kContentType}}, "");
+  if (context.sessions.count<DownloadSession>() >= kMaxSessions)
+    return reply_error(*call.exchange, 503, "too many downloads are going on",
+                       "ask again when one has ended");
   context.sessions.add(
       std::make_unique<DownloadSession>(context, std::move(call.exchange), call.forwarded, *logs));
 }

@@ -75,6 +75,9 @@ void handle_search(StatusContext& context, StatusCall call) {
                        "choose it with attempt=, ranks= and streams=");
   if (request.method == "HEAD")
     return call.exchange->reply(200, {{"Content-Type", SearchSession::kContentType}}, "");
+  if (context.sessions.count<SearchSession>() >= SearchSession::kMaxSessions)
+    return reply_error(*call.exchange, 503, "too many searches are going on",
+                       "end one, or ask again later");
   context.sessions.add(std::make_unique<SearchSession>(context, std::move(call.exchange),
                                                        std::move(*search), std::move(*pattern),
                                                        std::move(*logs)));

@@ -38,9 +38,8 @@ void SearchSession::search_here(std::shared_ptr<const SearchPattern> pattern) {
     settings.places.push_back({log.path, request_.from, request_.to});
   if (here_.size() == 1) settings.lines = context_.reader.log(here_.front().path);
   search_ = LogSearch::start(context_.reader.gate(), std::move(settings),
-                             [this](std::vector<SearchHit> hits, const LogSearch::State& state) {
-                               on_found(hits, state);
-                             });
+                             [this](const std::vector<SearchHit>& hits,
+                                    const LogSearch::State& state) { on_found(hits, state); });
 }
 
 void SearchSession::on_found(const std::vector<SearchHit>& hits, const LogSearch::State& state) {

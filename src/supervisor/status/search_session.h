@@ -30,6 +30,7 @@ struct SearchRequest {
 class SearchSession final : public StatusSession {
  public:
   static constexpr char kContentType[] = "application/x-ndjson";
+  static constexpr size_t kMaxSessions = 24;               // then 503
   static constexpr size_t kMaxUnsent = size_t{256} << 10;  // then it is paused
   static constexpr int64_t kMaxCalls = 8;                  // nodes asked at a time
   static constexpr Milliseconds kTellEvery{200};

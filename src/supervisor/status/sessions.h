@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <memory>
 #include <unordered_map>
@@ -40,6 +41,13 @@ class Sessions {
   void hurry();
 
   size_t lasting() const;
+  template <typename Kind>
+  size_t count() const {
+    return static_cast<size_t>(
+        std::count_if(sessions_.begin(), sessions_.end(), [](const auto& entry) {
+          return dynamic_cast<const Kind*>(entry.second.get()) != nullptr;
+        }));
+  }
   size_t size() const { return sessions_.size(); }
 
  private:
