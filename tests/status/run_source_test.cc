@@ -210,6 +210,29 @@ TEST_CASE_FIXTURE(SourceTest, "of a long run the last events are kept") {
   CHECK(recent.back().seq + 1 == source->next_seq());
 }
 
+TEST_CASE_FIXTURE(SourceTest, "what is measured of a live run is read as it comes") {
+  run.live();
+  run.append(story.start(2).start_attempt(2));
+  auto source = open();
+  CHECK(source->samples().empty());
+  RankSample sample;
+  sample.rank = 1;
+  sample.time_us = 77;
+  sample.step = 5;
+  auto append = [this](const std::string& line) {
+    std::ofstream(run.dir + "/samples.jsonl", std::ios::app) << line;
+  };
+  append(history_line(0, 77, {sample}));
+  REQUIRE(run_until([&] { return source->samples().size() == 1; }));
+  CHECK(source->samples()[0].step == 5);
+  sample.step = 6;
+  append(history_line(0, 78, {sample}));
+  REQUIRE(run_until([&] { return source->samples()[0].step == 6; }));
+  // Those of another attempt are not this one's.
+  append(history_line(1, 79, {sample}));
+  REQUIRE(run_until([&] { return source->samples().empty(); }));
+}
+
 TEST_CASE_FIXTURE(SourceTest, "a live run without an event is one that starts") {
   run.live();
   auto source = open();

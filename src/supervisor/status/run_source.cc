@@ -112,6 +112,7 @@ struct RunSource::File {
   std::string run_dir;
   UniqueFd fd;
   EventReader reader;
+  int64_t samples_size = 0;  // of samples.jsonl when it was read last
 };
 
 // Where the newest files are to be expected.
@@ -136,12 +137,14 @@ struct RunSource::Found {
   int64_t last_write = 0;  // unix time, of a run that lives no more
   int64_t damaged = 0;     // so far
   int64_t unknown = 0;
+  std::optional<HistoryRecord> samples;  // that are new
 
   static Found look(File& file, Place place) {
     Found found;
     // Asked first: what the muster wrote before it went is then in the file.
     found.live = run_lives(file.run_dir);
     found.read(file);
+    found.read_samples(file);
     found.damaged = file.reader.damaged();
     found.unknown = file.reader.unknown();
     for (const Event& event : found.events)
@@ -150,6 +153,14 @@ struct RunSource::Found {
       found.last_write = last_write_us(file.run_dir, place.attempt, place.started_us);
     }
     return found;
+  }
+
+  void read_samples(File& file) {
+    const std::string path = file.run_dir + "/samples.jsonl";
+    struct stat info;
+    if (::stat(path.c_str(), &info) != 0 || info.st_size == file.samples_size) return;
+    file.samples_size = info.st_size;
+    samples = read_last_samples(path);
   }
 
   void read(File& file) {
@@ -178,17 +189,10 @@ RunSource::~RunSource() = default;
 Result<std::unique_ptr<RunSource>> RunSource::open(Loop& loop, const std::string& run_dir) {
   auto source = std::unique_ptr<RunSource>(new RunSource(loop, whole_path(run_dir)));
   if (Result<void> read = source->read_all(); !read) return read.error();
-  source->read_samples();
   if (source->live_) {
     source->timer_ = Timer::start(loop, kLookEvery, [raw = source.get()] { raw->look(); });
   }
   return source;
-}
-
-void RunSource::read_samples() {
-  HistoryRecord last = read_last_samples(run_dir_ + "/samples.jsonl");
-  const AttemptState* attempt = state_.current();
-  if (attempt != nullptr && attempt->attempt == last.attempt) samples_ = std::move(last.samples);
 }
 
 Result<void> RunSource::read_all() {
@@ -224,7 +228,9 @@ bool RunSource::hosting() const {
 
 // The last that were kept: for a killed job they say how far it was.
 std::vector<RankSample> RunSource::samples() {
-  return samples_;
+  const AttemptState* attempt = state_.current();
+  if (attempt == nullptr || attempt->attempt != last_samples_.attempt) return {};
+  return last_samples_.samples;
 }
 
 bool RunSource::forward(int, int, std::unique_ptr<HttpExchange>&) {
@@ -274,6 +280,7 @@ void RunSource::take(const Found& found) {
   for (const Event& event : found.events)
     add(event);
   add_file_troubles(found);
+  if (found.samples) last_samples_ = *found.samples;
   if (found.live || found.more) return;
   live_ = false;
   if (!state_.end) end_without_muster(found);

@@ -12,6 +12,7 @@
 #include "loop/result.h"
 #include "loop/timer.h"
 #include "supervisor/status/job_source.h"
+#include "supervisor/status/sample_history.h"
 
 namespace muster {
 
@@ -59,7 +60,6 @@ class RunSource : public JobSource {
 
   RunSource(Loop& loop, std::string run_dir);
   Result<void> read_all();
-  void read_samples();
   void look();
   void on_look(const Found& found);
   void take(const Found& found);
@@ -76,7 +76,7 @@ class RunSource : public JobSource {
   JobState state_;
   int64_t next_seq_ = 0;
   std::deque<Event> recent_;
-  std::vector<RankSample> samples_;
+  HistoryRecord last_samples_;
   std::function<void(const Event&)> observer_;
   std::function<void()> on_over_;
   std::chrono::system_clock::time_point last_time_{};  // of the last event
