@@ -94,10 +94,13 @@ class Page:
 
     def open(self, target, method="GET", headers=(), receive_buffer=None):
         """The connection ends with the answer."""
+        return self.ask(target, method, headers, receive_buffer).getresponse()
+
+    def ask(self, target, method="GET", headers=(), receive_buffer=None):
         connection = Connection(self.host, self.port, receive_buffer)
         own = {"Authorization": f"Bearer {self.token}", "Connection": "close"}
         connection.request(method, target, headers={**own, **dict(headers)})
-        return connection.getresponse()
+        return connection
 
     def get(self, target, **rest):
         with self.open(target, **rest) as answer:
@@ -235,16 +238,18 @@ class Forwarding(NetnsTest):
         """What they ask for takes longer than a silent peer is given, all in all."""
         self.start_job("--redirects", "3")
         self.write_lines(1, 100_000)
+        wait_until(
+            lambda: b"0000099999" in self.page.get("/api/v1/logs/0/1/stdout?tail=1")[1], "all"
+        )
         try:
             self.hosts["b"].run(
                 *("tc", "qdisc", "add", "dev", "e0", "root"),
-                *("tbf", "rate", "4mbit", "burst", "32kbit", "latency", "200ms"),
+                *("tbf", "rate", "4mbit", "burst", "256kbit", "latency", "400ms"),
             )
         except RuntimeError as error:
             self.skipTest(f"no narrow network here: {error}")
-        readers = [
-            self.page.open("/api/v1/logs/0/1/stdout", receive_buffer=4096) for _ in range(16)
-        ]
+        asked = [self.page.ask("/api/v1/logs/0/1/stdout") for _ in range(16)]  # at once
+        readers = [connection.getresponse() for connection in asked]
         got = [0] * len(readers)
         until = time.monotonic() + 4 * SILENCE
         while time.monotonic() < until:
@@ -252,6 +257,7 @@ class Forwarding(NetnsTest):
                 got[i] += len(reader.read(4096))
         self.assertGreater(min(got), 0)
         self.assert_nobody_lost()
+        self.assertNotIn("lost the connection", self.b.run.err)
         for reader in readers:
             reader.close()
         self.hosts["b"].run("tc", "qdisc", "del", "dev", "e0", "root")
