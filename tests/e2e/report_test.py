@@ -7,6 +7,7 @@ import signal
 
 import harness
 from harness import MusterTest
+from schema import violations
 
 DEEP = """
 def f(n):
@@ -18,60 +19,6 @@ print("step 1", flush=True)
 print("step 2", flush=True)
 f(200)
 """
-HERE = os.path.dirname(os.path.abspath(__file__))
-SCHEMA = os.path.join(HERE, "..", "..", "docs", "summary.schema.json")
-
-
-def violations(value, schema, where="summary"):
-    """The part of JSON Schema that ours uses."""
-    if "$ref" in schema:
-        return violations(value, lookup(schema["$ref"]), where)
-    for choice in ("anyOf", "oneOf"):
-        if choice in schema:
-            found = [violations(value, one, where) for one in schema[choice]]
-            return [] if any(not one for one in found) else found[0]
-    found = []
-    kinds = schema.get("type", [])
-    names = {
-        dict: "object",
-        list: "array",
-        str: "string",
-        bool: "boolean",
-        int: "integer",
-        float: "number",
-        type(None): "null",
-    }
-    name = names[type(value)]
-    allowed = [kinds] if isinstance(kinds, str) else kinds
-    if allowed and name not in allowed and not (name == "integer" and "number" in allowed):
-        return [f"{where}: {name} instead of {allowed}"]
-    if "enum" in schema and value not in schema["enum"]:
-        found.append(f"{where}: {value!r} is not one of {schema['enum']}")
-    if "const" in schema and value != schema["const"]:
-        found.append(f"{where}: {value!r} is not {schema['const']!r}")
-    if name == "object":
-        properties = schema.get("properties", {})
-        found += [f"{where}: no {key}" for key in schema.get("required", []) if key not in value]
-        if schema.get("additionalProperties") is False:
-            found += [f"{where}: unknown {key}" for key in value if key not in properties]
-        for key in value.keys() & properties.keys():
-            found += violations(value[key], properties[key], f"{where}.{key}")
-    if name == "array" and "items" in schema:
-        for number, item in enumerate(value):
-            found += violations(item, schema["items"], f"{where}[{number}]")
-    return found
-
-
-def lookup(reference):
-    value = schema_of_summary()
-    for part in reference.lstrip("#/").split("/"):
-        value = value[part]
-    return value
-
-
-def schema_of_summary():
-    with open(SCHEMA) as file:
-        return json.load(file)
 
 
 class Report(MusterTest):
@@ -133,10 +80,10 @@ class Report(MusterTest):
             self.assert_code(run, code)
             self.assertEqual(summary["outcome"], outcome)
             self.assertEqual(summary["exit_code"], code)
-            self.assertEqual(violations(summary, schema_of_summary()), [])
+            self.assertEqual(violations(summary, "summary.schema.json"), [])
         self.assertEqual(summary["leftovers"], [])
         self.assertEqual(
-            violations({**summary, "outcome": "odd"}, schema_of_summary())[:1],
+            violations({**summary, "outcome": "odd"}, "summary.schema.json")[:1],
             [f"summary.outcome: 'odd' is not one of {['succeeded', 'failed', 'stopped']}"],
         )
 
@@ -149,7 +96,7 @@ class Report(MusterTest):
         summary = json.loads(self.file("s.json"))
         self.assertEqual((summary["outcome"], summary["exit_code"]), ("stopped", 143))
         self.assertIsNone(summary["root_cause"])
-        self.assertEqual(violations(summary, schema_of_summary()), [])
+        self.assertEqual(violations(summary, "summary.schema.json"), [])
         self.assertIn(str(os.getpid()), run.err)
 
     def test_events_tell_the_whole_story(self):
