@@ -21,6 +21,8 @@ FollowSession::FollowSession(StatusContext& context, std::unique_ptr<HttpExchang
       at_(std::move(at)),
       start_(std::move(start)),
       last_write_(Clock::now()),
+      page_bytes_(
+          std::clamp(kMaxPages / std::max<int64_t>(1, std::ssize(logs)), kMinPage, kMaxPage)),
       rest_(std::min(kMaxRest, kRestPerLog * static_cast<int>(logs.size()))) {
   for (size_t i = 0; i < logs.size(); ++i)
     tails_[i].log = std::move(logs[i]);
@@ -111,7 +113,7 @@ void FollowSession::on_first(size_t i, Result<LogPage> page) {
 void FollowSession::follow(size_t i) {
   LogReader::FollowSettings settings;
   settings.offset = *at_.offsets[i];
-  settings.max_bytes = kMaxPage;
+  settings.max_bytes = page_bytes_;
   if (start_.everything) settings.max_lag = std::numeric_limits<int64_t>::max();
   tails_[i].follower =
       context_.reader.follow(tails_[i].log.path, settings,
@@ -122,7 +124,7 @@ void FollowSession::follow(size_t i) {
 void FollowSession::on_page(size_t i, Result<LogPage> page) {
   if (page) {
     tell(i, *page);
-    if (page->size - page->end < kMaxPage) rest(i);
+    if (page->size - page->end < page_bytes_) rest(i);
     return;
   }
   tell_trouble(i, page.error().message);

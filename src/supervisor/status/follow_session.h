@@ -28,8 +28,11 @@ class FollowSession final : public StatusSession {
  public:
   static constexpr size_t kMaxUnsent = size_t{128} << 10;  // then it is paused
   static constexpr int kParkAfter = 2;                     // looks that found it paused
-  static constexpr int64_t kMaxPage = int64_t{64} << 10;   // of text, beyond the first lines
-  static constexpr size_t kMaxSessions = 64;               // then 503
+  // Of text, beyond the first lines: what all pages that are ready may hold, and one of them.
+  static constexpr int64_t kMaxPages = int64_t{1} << 20;
+  static constexpr int64_t kMaxPage = int64_t{64} << 10;
+  static constexpr int64_t kMinPage = int64_t{8} << 10;
+  static constexpr size_t kMaxSessions = 64;  // then 503
   // After a page that was not full its log rests so long for each log of the stream, so that what
   // a stream costs does not grow with the number of its logs.
   static constexpr Milliseconds kRestPerLog{4};
@@ -102,6 +105,7 @@ class FollowSession final : public StatusSession {
   std::vector<std::unique_ptr<Group>> groups_;
   Clock::time_point last_write_;
   Owned<Timer> timer_;
+  int64_t page_bytes_ = kMaxPage;
   Milliseconds rest_{0};
   Owned<Timer> rest_timer_;
 };
