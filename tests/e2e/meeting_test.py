@@ -327,7 +327,7 @@ class Meeting(NodesTest):
         self.finish_all(a, b)
 
     def test_one_port_is_open_and_only_where_it_must_be(self):
-        a, b = self.running_pair()
+        a, b = self.running_pair("--http", "off")  # the page has its own, on loopback
         self.assertEqual(self.listens_at(a), [("0100007F", self.port)])  # 127.0.0.1
         self.assertEqual(self.listens_at(b), [])
         self.finish_all(a, b)
