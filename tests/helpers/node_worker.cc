@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A worker for jobs of several nodes; $T is the test's folder, $NODE the node's name in the test.
 // - $T/seen/NODE.RANK.PID holds its environment from the moment at which it runs.
-// - While it lives it holds a lock on $T/worlds/ATTEMPT.NODE. If it finds one of another attempt
-//   held, two worlds run at once: a line in $T/violations says so.
+// - While it lives it holds a lock on $T/worlds/ATTEMPT.NODE and is named in there. If it finds one
+//   of another attempt held by a process that was not killed, two worlds run at once: a line in
+//   $T/violations says so.
 // - A signal that asks for its end is a line in $T/signals, and ends it with 128 + n.
 // - A line in $T/do/NODE.LOCAL_RANK, or in $T/do/all for every worker, tells it what to do:
 //   "exit CODE", "kill SIGNAL", "deaf" (ignore signals from now on). The first kind is taken away.
@@ -63,6 +64,50 @@ std::string attempt() {
   return path.substr(begin, path.find('/', begin) - begin);
 }
 
+std::string proc_file(const std::string& pid, const char* name) {
+  char text[4096];
+  std::FILE* file = std::fopen(("/proc/" + pid + "/" + name).c_str(), "r");
+  if (file == nullptr) return "";
+  const size_t size = std::fread(text, 1, sizeof text, file);
+  std::fclose(file);
+  return std::string(text, size);
+}
+
+// Gone, on its way out, or with a SIGKILL that it cannot get around: it executes nothing any more,
+// but what it holds is freed only when it gets a processor.
+bool was_killed(const std::string& pid) {
+  constexpr unsigned long kExiting = 0x4;  // PF_EXITING
+  const std::string stat = proc_file(pid, "stat");
+  const size_t name_end = stat.rfind(')');
+  char state = 'X';
+  unsigned long flags = 0;
+  if (name_end == std::string::npos ||
+      std::sscanf(stat.c_str() + name_end + 1, " %c %*d %*d %*d %*d %*d %lu", &state, &flags) < 2) {
+    return true;
+  }
+  if (state == 'Z' || state == 'X' || (flags & kExiting) != 0) return true;
+  const std::string status = proc_file(pid, "status");
+  const size_t pending = status.find("SigPnd:");
+  return pending != std::string::npos &&
+         (std::strtoull(status.c_str() + pending + 7, nullptr, 16) >> (SIGKILL - 1) & 1) != 0;
+}
+
+// The pids that `fd` names, one a line.
+bool all_were_killed(int fd) {
+  char text[4096];
+  const ssize_t size = pread(fd, text, sizeof text, 0);
+  std::string pid;
+  for (ssize_t i = 0; i < size; ++i) {
+    if (text[i] != '\n') {
+      pid += text[i];
+      continue;
+    }
+    if (!was_killed(pid)) return false;
+    pid.clear();
+  }
+  return true;
+}
+
 // The lock belongs to this open file, so that it ends with the process. Asking who else holds one
 // takes none: two who ask at once do not see each other.
 void hold_world(const std::string& folder, const std::string& number, const std::string& node) {
@@ -70,8 +115,11 @@ void hold_world(const std::string& folder, const std::string& number, const std:
   lock.l_whence = SEEK_SET;
   lock.l_type = F_RDLCK;
   const std::string mine = number + "." + node;
-  int fd = open((folder + "/worlds/" + mine).c_str(), O_RDWR | O_CREAT, 0644);
-  if (fd < 0 || fcntl(fd, F_OFD_SETLK, &lock) != 0) _exit(97);
+  int fd = open((folder + "/worlds/" + mine).c_str(), O_RDWR | O_APPEND | O_CREAT, 0644);
+  const std::string pid = std::to_string(getpid()) + "\n";
+  // Named first: who finds the lock held finds the name.
+  if (fd < 0 || write(fd, pid.data(), pid.size()) < 0) _exit(97);
+  if (fcntl(fd, F_OFD_SETLK, &lock) != 0) _exit(97);
   DIR* worlds = opendir((folder + "/worlds").c_str());
   while (dirent* entry = readdir(worlds)) {
     const std::string other = entry->d_name;
@@ -80,7 +128,8 @@ void hold_world(const std::string& folder, const std::string& number, const std:
     lock = {};
     lock.l_whence = SEEK_SET;
     lock.l_type = F_WRLCK;
-    if (fcntl(theirs, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK)
+    const bool held = fcntl(theirs, F_OFD_GETLK, &lock) == 0 && lock.l_type != F_UNLCK;
+    if (held && !all_were_killed(theirs))
       append_line(folder + "/violations", unix_time() + " " + mine + " beside " + other + "\n");
     close(theirs);
   }

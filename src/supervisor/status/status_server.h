@@ -38,7 +38,7 @@ class StatusServer {
   // The job is over and everything about it is in the state and in its files: whoever watches gets
   // the rest. Calls back, from the loop, when they have it or after kFinishTime, at once if nobody
   // watches. Whoever asks meanwhile is answered.
-  static constexpr Milliseconds kFinishTime{2'000};
+  static constexpr Milliseconds kFinishTime{1'000};
   virtual void finish(std::function<void()> on_done) = 0;
 
  protected:
