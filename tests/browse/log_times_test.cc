@@ -77,7 +77,6 @@ TEST_CASE("entries come at most ten times a second, and a clock that goes back i
 }
 
 TEST_CASE("the times of a stream that always writes stay small in a month") {
-  TimesEncoder encoder;
   int64_t bytes = 0;
   constexpr int64_t kMonth = int64_t{30} * 24 * 3'600 * 1'000'000;
   // Hours that are alike are counted once: a day's first minute stands for the day.

@@ -56,9 +56,9 @@ struct StreamTest : ServerTest {
     for (Known* one : {&known, &now})
       one->job.erase("now_us");
     CHECK(known.job == now.job);
-    for (const auto& [key, row] : now.rows) {
-      CAPTURE(key);
-      CHECK(known.rows[key] == row);
+    for (const auto& entry : now.rows) {
+      CAPTURE(entry.first);
+      CHECK(known.rows[entry.first] == entry.second);
     }
   }
 

@@ -66,13 +66,13 @@ void check_story(const JobStory& story) {
     const std::map<std::string, std::string> now = rows_of(state);
     for (size_t since : {shown.size() - 1, shown.size() / 2}) {
       const RowVersions::Changes changes = versions.since(static_cast<int64_t>(since));
-      for (const auto& [key, text] : now) {
-        const auto before = shown[since].find(key);
-        const bool same = before != shown[since].end() && before->second == text;
+      for (const auto& row : now) {
+        const auto before = shown[since].find(row.first);
+        const bool same = before != shown[since].end() && before->second == row.second;
         CAPTURE(event.seq);
-        CAPTURE(key);
-        CAPTURE(text);
-        if (!same) REQUIRE(has(changes, key));
+        CAPTURE(row.first);
+        CAPTURE(row.second);
+        if (!same) REQUIRE(has(changes, row.first));
       }
     }
     shown.push_back(now);

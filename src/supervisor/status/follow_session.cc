@@ -259,7 +259,7 @@ void FollowSession::look_for_end(size_t i) {
   query.position = *at_.offsets[i];
   query.max_lines = 1;
   query.max_line = 1;
-  tail.first = context_.reader.read(tail.log.path, query, [this, i](Result<LogPage> page) {
+  tail.first = context_.reader.read(tail.log.path, query, [this, i](const Result<LogPage>& page) {
     tails_[i].first.reset();
     on_look(i, page);
   });

@@ -332,7 +332,8 @@ std::string short_text(std::string_view text, size_t max) {
 }
 
 double tenths(int64_t microseconds) {
-  return static_cast<double>(microseconds / 100'000) / 10;
+  const int64_t whole = microseconds / 100'000;
+  return static_cast<double>(whole) / 10;
 }
 
 }  // namespace muster
