@@ -29,7 +29,14 @@ class Readme(MusterTest):
                 for run in runs:
                     out, _ = run.communicate()
                     self.assertEqual(run.returncode, 0, out)
+                self.bury_what_the_build_left()
         self.assertEqual(sum("two terminals" in block for block in commands), 1)
+
+    def bury_what_the_build_left(self):
+        """The page's bundler ends its own processes without waiting for them."""
+        named = lambda pid: harness.read_proc(pid, "comm").strip() == b"esbuild"
+        for pid in [pid for pid in harness.children(os.getpid()) if named(pid)]:
+            os.waitpid(pid, 0)
 
     def start_block(self, block, environment):
         return subprocess.Popen(
