@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Drives the built binary (path in $MUSTER) with real jobs, and a real browser that looks at them.
+// Drives the built binary ($MUSTER, else the release build) with real jobs, and a real browser that looks at them.
 // Everything that a test starts ends with it. A page fails its test if it says an error on the
 // console, throws, asks anybody but its own server, or runs a script that came out of a log.
 import assert from "node:assert/strict";
@@ -14,7 +14,8 @@ import { after } from "node:test";
 import { fileURLToPath } from "node:url";
 import { chromium } from "playwright-core";
 
-export const kMuster = process.env.MUSTER ?? "";
+export const kMuster =
+  process.env.MUSTER || fileURLToPath(new URL("../../build/release/muster", import.meta.url));
 const kChromium = process.env.CHROMIUM ?? "/usr/bin/chromium";
 const kHere = dirname(fileURLToPath(import.meta.url));
 const kAxe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8");
