@@ -179,8 +179,8 @@ export function JobLine({ job, failure_shown }: { job: Job; failure_shown: boole
           <Fact name="elapsed">
             <span class="clock">{clock_text(elapsed)}</span>
           </Fact>
-          <Fact name="workers">{job.world_size ? job.world_size.toLocaleString("en") : "–"}</Fact>
-          <Fact name="nodes">{nodes_text(job, here)}</Fact>
+          <Fact name={job.world_size === 1 ? "worker" : "workers"}>{job.world_size ? job.world_size.toLocaleString("en") : "–"}</Fact>
+          <Fact name={job.max_nodes > 1 || here > 1 ? "nodes" : "node"}>{nodes_text(job, here)}</Fact>
           <Fact name="attempt">{attempts.length ? job.attempt : "–"}</Fact>
           <Fact name="restarts">
             {job.restarts_used} of {job.max_restarts}
