@@ -13,26 +13,8 @@ constexpr const char* kRunText =
     "your newest live run is taken, else the newest one that is left. A folder of runs, as given\n"
     "with --log-dir, means the newest in there.\n";
 
-// "-r, --rank LIST"
-std::string heading(const CommandOption& option) {
-  std::string out;
-  if (option.short_name != 0) out = std::string("-") + option.short_name + ", ";
-  out += "--" + std::string(option.name);
-  if (option.takes_value()) out += " " + std::string(option.value_name);
-  return out;
-}
-
 std::string usage(const CommandSpec& spec) {
   return "muster " + std::string(spec.name) + " [options] " + std::string(spec.arguments);
-}
-
-std::string cell(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '|') out += '\\';
-    out += c;
-  }
-  return out;
 }
 
 }  // namespace
@@ -40,7 +22,8 @@ std::string cell(std::string_view text) {
 std::string command_help(const CommandSpec& spec) {
   std::string out = "usage: " + usage(spec) + "\n\n" + std::string(spec.about) + kRunText + "\n";
   for (const CommandOption& option : spec.options)
-    out += "  " + heading(option) + "\n" + wrapped(option.help);
+    out += "  " + option_heading(option.short_name, option.name, option.value_name) + "\n" +
+           wrapped(option.help);
   out += "  -h, --help\n" + wrapped("Show this and exit.");
   return out + "\n" + std::string(spec.notes);
 }
@@ -60,7 +43,8 @@ std::string commands_markdown() {
   for (const CommandSpec& spec : command_table()) {
     out += "\n### " + usage(spec) + "\n\n| option | meaning |\n| --- | --- |\n";
     for (const CommandOption& option : spec.options)
-      out += "| `" + cell(heading(option)) + "` | " + cell(option.help) + " |\n";
+      out += "| `" + table_cell(option_heading(option.short_name, option.name, option.value_name)) +
+             "` | " + table_cell(option.help) + " |\n";
   }
   return out;
 }

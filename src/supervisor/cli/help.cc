@@ -25,15 +25,6 @@ constexpr const char* kExamples =
     "  muster --nproc-per-node 2 -m package.train\n"
     "  muster --nproc-per-node 8 ./solver input.dat\n";
 
-// "-r, --redirects MAP"
-std::string heading(const OptionSpec& spec) {
-  std::string out;
-  if (spec.short_name != 0) out = std::string("-") + spec.short_name + ", ";
-  out += "--" + std::string(spec.name);
-  if (spec.takes_value()) out += " " + std::string(spec.value_name);
-  return out;
-}
-
 std::string choices_text(const OptionSpec& spec) {
   std::string out;
   for (const std::string& choice : spec.choices)
@@ -50,18 +41,8 @@ std::string details(const OptionSpec& spec) {
   return out;
 }
 
-// Text for a table cell.
-std::string cell(std::string_view text) {
-  std::string out;
-  for (char c : text) {
-    if (c == '|') out += '\\';
-    out += c;
-  }
-  return out;
-}
-
 std::string code(std::string_view text) {
-  return text.empty() ? "" : "`" + cell(text) + "`";
+  return text.empty() ? "" : "`" + table_cell(text) + "`";
 }
 
 }  // namespace
@@ -76,7 +57,7 @@ std::string help_text() {
     out += "\n" + std::string(group_title(group)) + ":\n";
     for (const OptionSpec& spec : option_table()) {
       if (spec.group != group) continue;
-      out += "  " + heading(spec) + "\n";
+      out += "  " + option_heading(spec.short_name, spec.name, spec.value_name) + "\n";
       out += wrapped(std::string(spec.help) + " " + details(spec));
     }
   }
@@ -111,9 +92,9 @@ std::string options_markdown() {
            "| --- | --- | --- | --- | --- |\n";
     for (const OptionSpec& spec : option_table()) {
       if (spec.group != group) continue;
-      out += "| " + code(heading(spec)) + " | " + cell(spec.default_text) + " | " +
-             code(spec.variable()) + " | " + (spec.torchrun ? "yes" : "no") + " | " +
-             cell(spec.help);
+      out += "| " + code(option_heading(spec.short_name, spec.name, spec.value_name)) + " | " +
+             table_cell(spec.default_text) + " | " + code(spec.variable()) + " | " +
+             (spec.torchrun ? "yes" : "no") + " | " + table_cell(spec.help);
       if (spec.only_choices) out += " One of " + choices_text(spec) + ".";
       out += " |\n";
     }

@@ -30,4 +30,21 @@ std::string wrapped(std::string_view text) {
   return out + line + "\n";
 }
 
+std::string option_heading(char short_name, std::string_view name, std::string_view value_name) {
+  std::string out;
+  if (short_name != 0) out = std::string("-") + short_name + ", ";
+  out += "--" + std::string(name);
+  if (!value_name.empty()) out += " " + std::string(value_name);
+  return out;
+}
+
+std::string table_cell(std::string_view text) {
+  std::string out;
+  for (char c : text) {
+    if (c == '|') out += '\\';
+    out += c;
+  }
+  return out;
+}
+
 }  // namespace muster
