@@ -17,8 +17,10 @@ enum class Backend : uint8_t { kGloo = 0, kNccl = 1 };
 const char* to_string(Backend backend);  // "gloo", "nccl"
 
 struct CommunicatorOptions {
-  // For its making, for each operation that does not say otherwise, and for close().
+  // For its making and for close().
   Duration timeout = std::chrono::minutes(10);
+  // For each operation that does not say otherwise; nullopt: timeout.
+  std::optional<Duration> operation_timeout{};
   // Before each operation the ranks compare what they are about to do, through the store: other
   // kinds, sizes or types are named (kMismatch) instead of hanging, and so is who has not come.
   // Slow; for finding a fault. nullopt: as MUSTER_COMM_CHECK=1 in the environment says.
