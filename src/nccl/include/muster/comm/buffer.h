@@ -57,10 +57,11 @@ struct Buffer {
   Buffer() = default;
   Buffer(void* host, size_t elements, DataType element)
       : data(host), count(elements), type(element) {}
+  // A Buffer is no range, so this hides neither the copy nor the move.
   template <std::ranges::contiguous_range R>
   requires Element<std::ranges::range_value_t<R>> &&
       (!std::is_const_v<std::remove_reference_t<std::ranges::range_reference_t<R>>>)
-          Buffer(R&& range)
+          Buffer(R&& range)  // NOLINT(bugprone-forwarding-reference-overload)
       : data(std::ranges::data(range)),
         count(std::ranges::size(range)),
         type(data_type_of<std::ranges::range_value_t<R>>) {}
