@@ -20,6 +20,10 @@ class Pending {
   virtual ~Pending() = default;
   // nullopt: still going on. Also finds what went wrong behind the scenes (NCCL's async errors).
   virtual std::optional<Result<void>> poll() = 0;
+  // As poll(), but waits for the end, until the deadline at most. Never called while another thread
+  // is in poll() or wait(). This one polls, ever more seldom: for work of a device, whose end is no
+  // event that a host could wait for with a deadline.
+  virtual std::optional<Result<void>> wait(Deadline deadline);
 };
 
 // What a backend is made from. The store is under a prefix that is this communicator's and this
@@ -33,13 +37,16 @@ struct BackendPlan {
   std::string local_address{};  // this host's address as the other ranks can reach it
   int local_rank = 0;
   CommunicatorOptions options{};
+  // More than 0: ranks below it are in a communicator already, which they let grow() (or, where the
+  // library has no such thing, all call make_...()); this one is among those who join them.
+  int grown_from = 0;
   Deadline deadline{};
 };
 
 // One communicator's work in one library. Owned by CommunicatorImpl, which orders the calls: one at
 // a time, except abort(), revoke() and status(), which come from any thread at any time.
 // Each Error names what the library said; CommunicatorImpl adds the operation, the communicator and
-// the ranks' world numbers.
+// makes the ranks in it, which are the communicator's, the world's.
 class CommBackend {
  public:
   virtual ~CommBackend() = default;
@@ -52,12 +59,19 @@ class CommBackend {
   // returns when they are done, at the deadline at the latest.
   virtual Result<void> run(std::span<const Operation> operations, Deadline deadline) = 0;
 
-  // Begins them all as one group.
+  // Begins them all as one group. Host memory: sends and receives alone, which may overtake what
+  // run() does in another thread at the same time.
   virtual Result<std::shared_ptr<Pending>> start(std::span<const Operation> operations,
                                                  Deadline deadline) = 0;
 
   // Stops what is under way: run() and poll() say kAborted soon. Must not wait.
   virtual void stop() = 0;
+  // Stops it so that the streams run on where the library can do that (NCCL's revoke). Must not
+  // wait.
+  virtual Result<void> revoke() {
+    stop();
+    return {};
+  }
   // Frees everything after stop(), by the deadline, or says that it could not.
   virtual Result<void> abort(Deadline deadline) = 0;
   // Waits for what is under way and frees everything.

@@ -1,0 +1,209 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/core/making.h"
+
+#include <algorithm>
+#include <cstdlib>
+
+#include "nccl/core/communicator_impl.h"
+#include "nccl/core/making_steps.h"
+#include "nccl/join/roll_call.h"
+#include "nccl/join/world_impl.h"
+
+// A communicator's making: its members meet at keys of the store, which names who does not come and
+// who means something else, and then the backend connects them. The prefix of these keys is the
+// same on all members without a word between them, and no other communicator's: it is made of the
+// members, the name, and how often these two came together before.
+namespace muster::comm::detail {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+Duration since(Clock::time_point begin) {
+  return std::chrono::duration_cast<Duration>(Clock::now() - begin);
+}
+
+// FNV-1a, with its bits mixed once more so that short texts differ in all of them.
+uint64_t hash(std::string_view text) {
+  uint64_t value = 0xcbf29ce484222325ULL;
+  for (const char each : text)
+    value = (value ^ static_cast<uint8_t>(each)) * 0x100000001b3ULL;
+  value = (value ^ (value >> 33)) * 0xff51afd7ed558ccdULL;
+  return value ^ (value >> 33);
+}
+
+std::string hex(uint64_t value) {
+  static constexpr char kDigits[] = "0123456789abcdef";
+  std::string text;
+  for (int shift = 60; shift >= 0; shift -= 4)
+    text += kDigits[(value >> shift) & 15];
+  return text;
+}
+
+bool checked(const CommunicatorOptions& options) {
+  if (options.checked) return *options.checked;
+  const char* text = std::getenv("MUSTER_COMM_CHECK");
+  return text != nullptr && std::string_view(text) == "1";
+}
+
+std::string description(const Making& making) {
+  return std::string(to_string(making.kind)) + " communicator of " +
+         std::to_string(making.members.size()) + " ranks" +
+         (checked(making.options) ? ", checked" : ", not checked");
+}
+
+// Member 0: whether all have come to make the same.
+Result<std::string> compare(const std::vector<std::string>& answers, const Making& making) {
+  for (size_t i = 1; i < answers.size(); ++i) {
+    if (answers[i] == answers[0]) continue;
+    const int rank = making.members[i];
+    return Error{ErrorCode::kMismatch,
+                 "making communicator " + making.options.name + ": rank " + std::to_string(rank) +
+                     " makes a " + answers[i] + ", rank " + std::to_string(making.members[0]) +
+                     " a " + answers[0],
+                 {rank}};
+  }
+  return std::string();
+}
+
+Result<void> meet(const Making& making, int rank, muster::Store& store) {
+  RollCall call(store, "meet", making.members, rank, "making communicator " + making.options.name);
+  if (Result<void> answered = call.answer(description(making)); !answered) return answered;
+  if (rank > 0) {
+    Result<std::string> result = call.result(making.deadline);
+    if (!result) return std::move(result).error();
+    return {};
+  }
+  Result<std::vector<std::string>> answers = call.collect(making.deadline);
+  if (!answers) return std::move(answers).error();
+  const Result<std::string> verdict = compare(*answers, making);
+  if (Result<void> published = call.publish(verdict); !published) return published;
+  if (!verdict) return verdict.error();
+  return {};
+}
+
+Error in_making(const Making& making, Error error) {
+  for (int& rank : error.ranks)
+    if (const auto index = static_cast<size_t>(rank); index < making.members.size())
+      rank = making.members[index];
+  error.message = "making communicator " + making.options.name + ": " + error.message;
+  return error;
+}
+
+Result<BackendPlan> prepare(const WorldContext& world, const Making& making) {
+  BackendPlan plan;
+  const auto own = std::find(making.members.begin(), making.members.end(), world.rank);
+  plan.rank = static_cast<int>(own - making.members.begin());
+  plan.size = static_cast<int>(making.members.size());
+  plan.world_ranks = making.members;
+  plan.name = making.options.name;
+  plan.local_address = world.local_address;
+  plan.local_rank = world.local_rank;
+  plan.options = making.options;
+  plan.options.checked = checked(making.options);
+  plan.deadline = making.deadline;
+  plan.grown_from = making.grown_from;
+  Result<std::shared_ptr<muster::Store>> store =
+      world.open_store(making.prefix, time_left(making.deadline));
+  if (!store) return in_making(making, std::move(store).error());
+  plan.store = std::move(*store);
+  if (plan.size > 1)
+    if (Result<void> met = meet(making, plan.rank, *plan.store); !met)
+      return std::move(met).error();
+  return plan;
+}
+
+}  // namespace
+
+std::string joined(std::span<const int> ranks) {
+  std::string text;
+  for (const int rank : ranks)
+    text += (text.empty() ? "" : ",") + std::to_string(rank);
+  return text;
+}
+
+// "0-3", "1,4,5", "0+63 more".
+std::string short_list(std::span<const int> ranks) {
+  constexpr size_t kLongest = 24;
+  const bool in_a_row = std::adjacent_find(ranks.begin(), ranks.end(), [](int first, int second) {
+                          return second != first + 1;
+                        }) == ranks.end();
+  if (in_a_row && ranks.size() > 2)
+    return std::to_string(ranks.front()) + "-" + std::to_string(ranks.back());
+  std::string all = joined(ranks);
+  if (all.size() <= kLongest) return all;
+  return std::to_string(ranks.front()) + "+" + std::to_string(ranks.size() - 1) + " more";
+}
+
+Result<Communicator> make(const WorldContext& world, const Making& making) {
+  const Clock::time_point begin = Clock::now();
+  Result<BackendPlan> plan = prepare(world, making);
+  if (!plan) return std::move(plan).error();
+  const Duration met = since(begin);
+  Result<std::unique_ptr<CommBackend>> backend = making.maker(*plan);
+  if (!backend) return in_making(making, std::move(backend).error());
+  CommunicatorImpl::Parts parts;
+  parts.timings = (*backend)->timings();
+  parts.timings.store += making.store_time + met;
+  parts.world = world;
+  parts.kind = making.kind;
+  parts.id = hash(making.prefix);
+  parts.prefix = making.prefix;
+  parts.plan = std::move(*plan);
+  parts.backend = std::move(*backend);
+  return Communicator(std::make_shared<CommunicatorImpl>(std::move(parts)));
+}
+
+Maker maker_of(Backend kind) {
+  return kind == Backend::kGloo ? make_gloo_backend : make_nccl_backend;
+}
+
+Making derived(CommunicatorImpl& parent, std::vector<int> members, CommunicatorOptions options,
+               const std::string& suffix) {
+  const WorldContext& world = parent.parts().world;
+  Making making;
+  making.kind = parent.parts().kind;
+  if (options.name.empty()) options.name = parent.plan().name + "/" + suffix;
+  const std::string what = options.name + " of " + joined(members);
+  const int count = world.names->next(what);
+  making.prefix = world.prefix + "/" + hex(hash(what)) + "-" + std::to_string(count);
+  making.members = std::move(members);
+  making.deadline = deadline_in(options.timeout);
+  making.options = std::move(options);
+  making.maker = maker_of(making.kind);
+  return making;
+}
+
+WorldContext context_of(std::shared_ptr<World::Impl> world) {
+  WorldContext context;
+  context.open_store = [impl = world.get()](const std::string& prefix, Duration timeout) {
+    return impl->open_store(prefix, timeout);
+  };
+  context.rank = world->place().rank;
+  context.size = world->place().size;
+  context.local_rank = world->place().local_rank;
+  context.local_address = world->local_address();
+  context.keep = std::move(world);
+  return context;
+}
+
+Result<Communicator> make_communicator(std::shared_ptr<World::Impl> world, Backend backend,
+                                       CommunicatorOptions options, std::string prefix,
+                                       std::vector<int> world_ranks, Deadline deadline,
+                                       Duration store_time) {
+  if (std::optional<Error> problem = check_options("communicator", options))
+    return *std::move(problem);
+  if (options.name.empty()) {
+    const std::string number = prefix.substr(prefix.find_last_of('/') + 1);
+    options.name = number == "0" ? "world" : "world/" + number;
+  }
+  WorldContext context = context_of(std::move(world));
+  context.prefix = prefix;
+  return make(context, {.kind = backend,
+                        .prefix = std::move(prefix),
+                        .members = std::move(world_ranks),
+                        .options = std::move(options),
+                        .deadline = deadline,
+                        .store_time = store_time,
+                        .maker = maker_of(backend)});
+}
+
+}  // namespace muster::comm::detail
