@@ -223,6 +223,34 @@ TEST_CASE("an error file never changes how a signal death is named") {
   CHECK(failure.note == "it had recorded: E: before");
 }
 
+TEST_CASE("a crash that a native program recorded is told with its stack") {
+  Evidence evidence = run_program({"sh", "-c", "echo noise >&2; kill -SEGV $$"});
+  evidence.error_file_present = true;
+  evidence.error_file_text =
+      R"({"message": {"message": "SIGSEGV: nothing is mapped at address 0x10", "extraInfo":
+      {"py_callstack": "Stack (most recent call last):\n  _ZN5Model4stepEi in t+0x12\nSIGSEGV"}}})";
+  event::FailureFound failure = diagnose(evidence);
+  CHECK(failure.kind == "segfault");
+  CHECK(failure.message.ends_with(": nothing is mapped at address 0x10"));
+  CHECK(failure.message.find("SIGSEGV") == failure.message.rfind("SIGSEGV"));
+  CHECK(failure.excerpt_source == "error file");
+  REQUIRE(failure.excerpt.size() == 3);
+  CHECK(failure.excerpt[1] == "  Model::step(int) in t+0x12");
+  CHECK(failure.note.find("recorded") == std::string::npos);
+}
+
+TEST_CASE("an exception that a native program recorded has a kind of its own") {
+  Evidence evidence = run_program({"sh", "-c", "echo noise >&2; exit 1"});
+  evidence.error_file_present = true;
+  evidence.error_file_text =
+      R"({"message": {"message": "std::runtime_error: NaN", "extraInfo":
+      {"py_callstack": "Stack (most recent call last):\n  main in t+0x12\nstd::runtime_error: NaN"}}})";
+  event::FailureFound failure = diagnose(evidence);
+  CHECK(failure.kind == "cpp_exception");
+  CHECK(failure.message == "std::runtime_error: NaN");
+  CHECK(failure.excerpt.size() == 3);
+}
+
 TEST_CASE("output of any bytes gives a message and excerpt of valid text") {
   Evidence evidence;
   evidence.wait_status = 1 << 8;

@@ -42,6 +42,18 @@ TEST_CASE("missing or wrong keys inside the message leave it empty") {
   CHECK(wrong.message.empty());
 }
 
+TEST_CASE("names of C++ in the stack become readable, what is none stays") {
+  ErrorFile file = parse_error_file(
+      R"({"message": {"message": "m", "extraInfo": {"py_callstack":
+      "  _ZN5Model4stepEi in t+0x1\n  _Znonsense in t+0x2\n  _Z1fv\n  main in _ZN5Model4stepEi"}}})");
+  REQUIRE(file.callstack.size() == 4);
+  CHECK(file.callstack[0] == "  Model::step(int) in t+0x1");
+  CHECK(file.callstack[1] == "  _Znonsense in t+0x2");
+  CHECK(file.callstack[2] == "  f()");
+  CHECK(file.callstack[3] == "  main in _ZN5Model4stepEi");
+  CHECK_FALSE(file.native());
+}
+
 TEST_CASE("text of an error file is made fit to show") {
   ErrorFile file = parse_error_file("{\"message\": \"\\u001b[31mred\\nnext\"}");
   CHECK(file.message == "red");

@@ -22,7 +22,8 @@ constexpr Advice kAdvice[] = {
      "Most often the kernel, out of memory: `dmesg` or `journalctl -k` names the process. Smaller "
      "batches, fewer data loader workers or a higher memory limit help."},
     {"segfault", "native code used memory that is not its own",
-     "PYTHONFAULTHANDLER=1 shows the Python lines that led there. Extensions built for another "
+     "PYTHONFAULTHANDLER=1 shows the Python lines that led there, muster::comm's record() the C++ "
+     "functions. Extensions built for another "
      "version of PyTorch, CUDA or NCCL are the usual cause."},
     {"abort", "native code gave up on purpose",
      "A failed assertion, an exception that nobody caught, damaged memory or a watchdog: the last "
@@ -55,6 +56,9 @@ constexpr Advice kAdvice[] = {
     {"python_exception", "an exception that nobody caught ended it",
      "Read the traceback from its end upwards: the last line of your own code is the place. Errors "
      "of other ranks about lost connections follow from this one."},
+    {"cpp_exception", "an exception of C++ that nobody caught ended it",
+     "The stack ends where it was thrown; `addr2line -Cfe PROGRAM 0xADDRESS` gives the line of a "
+     "program built with -g. Errors of other ranks about lost connections follow from this one."},
     {"exit_code", "it ended itself with an exit code",
      "Nothing says more than its last lines. Did it call sys.exit, or a script that it runs?"},
     {"hung", "it is stuck in the kernel and cannot be killed",

@@ -104,6 +104,20 @@ std::string last_line_message(const Facts& facts) {
   return with_code(facts, std::string(facts.last_stderr_line()));
 }
 
+// What a program's own handler said about the signal that then ended it.
+bool recorded_crash(const Facts& facts) {
+  return facts.evidence.spawn_errno == 0 && facts.status.signal != 0 && facts.recorded() &&
+         facts.error_file->native();
+}
+
+std::string crash_message(const Facts& facts) {
+  if (!recorded_crash(facts)) return end_message(facts);
+  std::string text = facts.error_file->message;
+  const std::string name = signal_name(facts.status.signal) + ": ";
+  if (text.starts_with(name)) text.erase(0, name.size());
+  return end_message(facts) + ": " + text;
+}
+
 std::string recorded_message(const Facts& facts) {
   std::string text = end_message(facts);
   if (facts.recorded()) text += ": " + facts.error_file->message;
@@ -151,12 +165,12 @@ constexpr Rule kRules[] = {
      [](const Facts& facts) {
        return end_message(facts) + ": the kernel may have run out of memory";
      }},
-    {"segfault", died_of<SIGSEGV>, end_message},
-    {"abort", died_of<SIGABRT>, end_message},
-    {"bus_error", died_of<SIGBUS>, end_message, Heals::kYes,
+    {"segfault", died_of<SIGSEGV>, crash_message},
+    {"abort", died_of<SIGABRT>, crash_message},
+    {"bus_error", died_of<SIGBUS>, crash_message, Heals::kYes,
      "often a full /dev/shm or a mapped file that became shorter"},
-    {"fpe", died_of<SIGFPE>, end_message},
-    {"illegal_instruction", died_of<SIGILL>, end_message, Heals::kYes,
+    {"fpe", died_of<SIGFPE>, crash_message},
+    {"illegal_instruction", died_of<SIGILL>, crash_message, Heals::kYes,
      "was it built for another processor?"},
     {"terminated", died_of<SIGTERM>, end_message, Heals::kYes,
      "the signal did not come from muster"},
@@ -175,8 +189,14 @@ constexpr Rule kRules[] = {
     {"script_not_found", script_missing, last_line_message, Heals::kUnlessFirstOutput},
     {"memory_error", [](const Facts& facts) { return facts.raised({"MemoryError"}); },
      exception_message},
-    {"python_exception", [](const Facts& facts) { return facts.raised(); }, exception_message},
-    {"python_exception", recorded_exception, exception_message},
+    {"cpp_exception",
+     [](const Facts& facts) {
+       return !facts.raised() && recorded_exception(facts) && facts.error_file->native();
+     },
+     exception_message},
+    {"python_exception",
+     [](const Facts& facts) { return facts.raised() || recorded_exception(facts); },
+     exception_message},
     {"exit_code", kAlways, recorded_message},
 };
 
@@ -209,7 +229,7 @@ void take_excerpt(const Facts& facts, event::FailureFound& failure) {
     failure.excerpt_source = failure.excerpt.empty() ? "" : source;
   };
   if (facts.raised()) return take(facts.traceback->lines, kTracebackLines, "stderr");
-  if (recorded_exception(facts)) {
+  if (recorded_exception(facts) || recorded_crash(facts)) {
     return take(facts.error_file->callstack, kTracebackLines, "error file");
   }
   take(facts.stderr_lines, kExcerptLines, "stderr");
@@ -226,7 +246,7 @@ std::string make_note(const Rule& rule, const Facts& facts) {
   std::string note;
   if (facts.error_file && facts.error_file->form == ErrorFile::Form::kUnreadable) {
     add_note(note, "error file unreadable: " + facts.error_file->problem);
-  } else if (facts.recorded() && facts.status.signal != 0) {
+  } else if (facts.recorded() && facts.status.signal != 0 && !recorded_crash(facts)) {
     add_note(note, "it had recorded: " + facts.error_file->message);
   }
   add_note(note, rule.hint);

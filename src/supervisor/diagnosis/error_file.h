@@ -7,7 +7,8 @@
 
 namespace muster {
 
-// What a worker recorded about its own failure (torch's @record writes it). Evidence only: it adds
+// What a worker recorded about its own failure (torch's @record writes it, and muster::comm's
+// record()). Evidence only: it adds
 // text to a failure that is known from the exit status, and its clock is never used.
 struct ErrorFile {
   enum class Form {
@@ -18,7 +19,10 @@ struct ErrorFile {
   Form form = Form::kUnreadable;
   std::string problem;
   std::string message;                 // first line, cleaned
-  std::vector<std::string> callstack;  // cleaned
+  std::vector<std::string> callstack;  // cleaned; names of C++ as a person writes them
+
+  // Written by a native program: not a Python traceback.
+  bool native() const;
 };
 
 // Never fails: keys that are missing or of another type are left empty.

@@ -107,7 +107,7 @@ void add_root(Lines& lines, const JobState& state, const AttemptState& attempt) 
 void add_excerpt(Lines& lines, const event::FailureFound& root, size_t room) {
   Lines excerpt = root.excerpt;
   if (excerpt.empty() || room == 0) return;
-  bool traceback = excerpt.front().find("Traceback (most recent call") != std::string::npos;
+  bool traceback = excerpt.front().find("(most recent call last)") != std::string::npos;
   if (excerpt.size() > room) {
     size_t at = traceback && room > 3 ? 1 : 0;  // a traceback's header stays
     size_t surplus = excerpt.size() - room;
