@@ -15,16 +15,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 using std::chrono::milliseconds;
 
-constexpr double kFirstDelay = 500;  // ms
 constexpr double kDelayGrowth = 1.5;
-constexpr double kMaxDelay = 60'000;
 constexpr double kDelaySpread = 0.5;
 // The last retries come closer together than the back-off says, so that none of the time is lost.
 constexpr milliseconds kLeastDelay{20};
-
-// Replies other than those of a wait are awaited for the store's timeout, but never less than this:
-// a short timeout for keys must not cost the connection when the server is slow for a moment.
-constexpr milliseconds kLeastReplyTime{10'000};
 
 // A reply longer than this is nonsense.
 constexpr uint64_t kMaxReplyString = uint64_t{1} << 30;
@@ -113,7 +107,9 @@ Result<std::unique_ptr<StoreClient>> StoreClient::connect(const Options& options
   std::minstd_rand random(static_cast<unsigned>(getpid()) ^
                           static_cast<unsigned>(Clock::now().time_since_epoch().count()));
   std::uniform_real_distribution<double> spread(1 - kDelaySpread, 1 + kDelaySpread);
-  for (double delay = kFirstDelay;; delay = std::min(delay * kDelayGrowth, kMaxDelay)) {
+  const auto longest = static_cast<double>(options.longest_pause.count());
+  for (auto delay = static_cast<double>(options.first_pause.count());;
+       delay = std::min(delay * kDelayGrowth, longest)) {
     Result<Connection> connection = greet(options, deadline);
     if (connection) {
       std::unique_ptr<StoreClient> client(new StoreClient(options, std::move(*connection)));
@@ -127,7 +123,7 @@ Result<std::unique_ptr<StoreClient>> StoreClient::connect(const Options& options
     }
     const Error& error = connection.error();
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
-    if (!may_heal(error.code)) return Error{error.code, "store: " + error.message};
+    if (options.once || !may_heal(error.code)) return Error{error.code, "store: " + error.message};
     if (left <= kLeastDelay)
       return Error{ETIMEDOUT, "store: no connection to " + options.host + ":" +
                                   std::to_string(options.port) + " within " +
@@ -138,7 +134,7 @@ Result<std::unique_ptr<StoreClient>> StoreClient::connect(const Options& options
 }
 
 Deadline StoreClient::reply_deadline() const {
-  return deadline_in(std::max(options_.timeout, kLeastReplyTime));
+  return deadline_in(std::max(options_.timeout, options_.least_reply_time));
 }
 
 // From here on the replies cannot be told apart any more.
@@ -179,7 +175,7 @@ Result<void> StoreClient::await_stop(const std::string& request, Duration timeou
 // the same.
 Result<void> StoreClient::cancel_wait(const std::string& what, Duration timeout) {
   if (Result<void> told = tell(start(Query::kCancelWait)); !told) return told;
-  const Deadline deadline = reply_deadline();
+  const Deadline deadline = deadline_in(options_.least_reply_time);
   Result<uint8_t> answer = connection_.receive_int<uint8_t>(deadline);
   if (answer && *answer == kStopWaiting) answer = connection_.receive_int<uint8_t>(deadline);
   if (!answer) return lost(answer.error());
@@ -362,6 +358,10 @@ Result<std::unique_ptr<Store>> StoreClient::clone() {
   Result<std::unique_ptr<StoreClient>> copy = connect(options);
   if (!copy) return copy.error();
   return std::unique_ptr<Store>(std::move(*copy));
+}
+
+SocketAddress StoreClient::local_address() const {
+  return connection_.local_address();
 }
 
 }  // namespace muster

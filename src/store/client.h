@@ -5,6 +5,7 @@
 #include <mutex>
 #include <optional>
 
+#include "loop/socket_address.h"
 #include "store/connection.h"
 #include "store/store.h"
 #include "store/wire.h"
@@ -15,8 +16,8 @@ namespace muster {
 // muster's server and with PyTorch's own, if it knows PING (2.2 does not).
 //
 // Unlike PyTorch's client no call waits longer than it was told, whatever the server does: replies
-// that PyTorch awaits for ever are awaited for timeout(), at least 10 s. One that is late costs the
-// connection, since it could not be told from the next one.
+// that PyTorch awaits for ever are awaited for timeout(), at least 10 s unless told otherwise. One
+// that is late costs the connection, since it could not be told from the next one.
 class StoreClient final : public Store {
  public:
   struct Options {
@@ -27,10 +28,18 @@ class StoreClient final : public Store {
     // Adds 1 to the key "init/", as PyTorch's clients do that were given a world size. A server of
     // PyTorch waits until all members did.
     bool count_as_member = false;
+    // Other replies than a wait's are awaited for the store's timeout, but never less than this: a
+    // short timeout for keys must not cost the connection when the server is slow for a moment.
+    Duration least_reply_time = std::chrono::seconds(10);
+    // Between two attempts to connect. PyTorch's; who expects the server in a moment asks more.
+    Duration first_pause = std::chrono::milliseconds(500);
+    Duration longest_pause = std::chrono::seconds(60);
+    // The server is known to be there: if it cannot be reached, it is there no more.
+    bool once = false;
   };
 
-  // Retries with PyTorch's back-off (0.5 s growing by half to 60 s, each +-50 %) until a server
-  // greets correctly or the time is over.
+  // Retries until a server greets correctly or the time is over; the pauses grow by half, each +-50
+  // %.
   static Result<std::unique_ptr<StoreClient>> connect(const Options& options);
 
   using Store::wait;
@@ -54,6 +63,9 @@ class StoreClient final : public Store {
   Duration timeout() const override;
   void set_timeout(Duration timeout) override;
   Result<std::unique_ptr<Store>> clone() override;
+
+  // This end of the connection.
+  SocketAddress local_address() const;
 
  private:
   StoreClient(Options options, Connection connection)

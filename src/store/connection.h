@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "loop/result.h"
+#include "loop/socket_address.h"
 #include "loop/unique_fd.h"
 
 namespace muster {
@@ -38,6 +39,8 @@ class Connection {
     begin_ += sizeof value;
     return value;
   }
+
+  SocketAddress local_address() const { return SocketAddress::local(socket_.get()); }
 
  private:
   static constexpr size_t kBuffer = size_t{64} << 10;

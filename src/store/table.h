@@ -70,6 +70,7 @@ class Table {
 
   int64_t size() const { return static_cast<int64_t>(values_.size()); }
   const TextMap<std::string>& values() const { return values_; }
+  const TextMap<std::deque<std::string>>& queues() const { return queues_; }
   uint64_t bytes() const { return bytes_; }
 
   void clear();

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <list>
@@ -9,11 +10,11 @@
 #include <unordered_map>
 #include <vector>
 
-#include "loop/loop.h"
 #include "store/table.h"
 
 namespace muster {
 
+using Clock = std::chrono::steady_clock;
 using ClientId = uint64_t;  // of a connection; never used twice
 inline constexpr ClientId kNobody = 0;
 

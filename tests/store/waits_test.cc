@@ -85,15 +85,15 @@ TEST_CASE("a new wait replaces the old one") {
 
 TEST_CASE("who waits, for what and since when is readable") {
   Waits waits;
-  waits.wait(1, {"/a", "/b"}, false, kNow + Milliseconds(5));
-  waits.wait(2, {"/c"}, true, kNow + Milliseconds(9));
+  waits.wait(1, {"/a", "/b"}, false, kNow + std::chrono::milliseconds(5));
+  waits.wait(2, {"/c"}, true, kNow + std::chrono::milliseconds(9));
   wake_all(waits, "/a");
   std::vector<Waiter> seen;
   waits.for_each([&](const Waiter& waiter) { seen.push_back(waiter); });
   std::ranges::sort(seen, {}, &Waiter::client);
   REQUIRE(seen.size() == 2);
   CHECK(seen[0].keys == std::vector<std::string>{"/b"});
-  CHECK(seen[0].since == kNow + Milliseconds(5));
+  CHECK(seen[0].since == kNow + std::chrono::milliseconds(5));
   CHECK_FALSE(seen[0].barrier);
   CHECK(seen[1].keys == std::vector<std::string>{"/c"});
   CHECK(seen[1].barrier);
