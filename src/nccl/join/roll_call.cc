@@ -124,9 +124,12 @@ Result<void> RollCall::find_missing(int first, int end, Deadline deadline,
 }
 
 Result<std::vector<int>> RollCall::missing() const {
+  const Duration before = store_.timeout();
+  store_.set_timeout(kAskingTime);
   std::vector<int> missing;
-  Result<void> found =
+  const Result<void> found =
       find_missing(0, static_cast<int>(world_ranks_.size()), Clock::now() + kAskingTime, missing);
+  store_.set_timeout(before);
   if (!found && missing.empty()) return found.error();
   return missing;
 }
@@ -165,7 +168,7 @@ Result<std::vector<std::string>> RollCall::collect(Deadline deadline) {
 
 Result<void> RollCall::publish(const Result<std::string>& result) {
   const std::string bytes = result ? kGood + *result : kBad + encode_error(result.error());
-  const muster::Result<void> set = store_.set(name_ + "/result", bytes);
+  const muster::Result<std::string> set = store_.compare_set(name_ + "/result", "", bytes);
   if (!set) return store_error(set.error(), about_);
   return {};
 }

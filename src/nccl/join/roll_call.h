@@ -40,7 +40,7 @@ class RollCall {
 
   // Member 0: everybody's answers, its own among them. A failure is published too.
   Result<std::vector<std::string>> collect(Deadline deadline);
-  // Member 0: what the others' result() gives.
+  // Member 0: what the others' result() gives. The first that is published stands.
   Result<void> publish(const Result<std::string>& result);
 
   // All others.

@@ -6,27 +6,17 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <vector>
 
-#include "nccl/core/operation.h"
+#include "nccl/join/arrival.h"
+#include "nccl/join/place.h"
 #include "store/store.h"
 
 namespace muster::comm {
 
 namespace detail {
-
 class MeetingPoint;
-
-// What the environment and JoinOptions say of this process.
-struct Place {
-  int rank = 0;
-  int size = 1;
-  int local_rank = 0;
-  int local_size = 1;
-  int attempt = 0;
-  std::string run_id{};
-};
-
-}  // namespace detail
+}
 
 // One membership of a job. Communicators share it, so that the process leaves when the last of them
 // is gone. Any thread.
@@ -58,15 +48,23 @@ class World::Impl : public std::enable_shared_from_this<World::Impl> {
   Result<void> barrier(std::string_view name, Duration timeout);
   Result<void> leave(Duration timeout);
 
-  Impl(detail::Place place, std::unique_ptr<detail::MeetingPoint> meeting);
+  Impl(detail::Place place, std::shared_ptr<detail::MeetingPoint> meeting, Duration timeout);
 
  private:
+  // One call's connection: nobody else waits in it meanwhile. put_back() keeps it for the next.
+  Result<std::shared_ptr<muster::Store>> take_store(Duration timeout);
+  void put_back(std::shared_ptr<muster::Store> store);
+  Result<std::shared_ptr<detail::MeetingPoint>> meeting();
+  Result<void> settle(detail::Reach reach);
+
   const detail::Place place_;
-  std::string local_address_;
-  std::unique_ptr<detail::MeetingPoint> meeting_;
+  const std::string keys_;     // "muster/comm/<attempt>"
+  const Duration timeout_;     // of calls that are not told another
+  std::string local_address_;  // settled before join() returns
   std::mutex mutex_;
+  std::shared_ptr<detail::MeetingPoint> meeting_;  // empty: left
+  std::vector<std::shared_ptr<muster::Store>> idle_;
   int communicators_ = 0;  // made so far: the same number on each rank names the next one's keys
-  bool left_ = false;
 };
 
 }  // namespace muster::comm

@@ -33,7 +33,7 @@ struct JoinOptions {
 // kStoreLost, kSystem.
 class World {
  public:
-  static Result<World> join(JoinOptions options = {});
+  static Result<World> join(const JoinOptions& options = {});
 
   int rank() const;
   int size() const;
