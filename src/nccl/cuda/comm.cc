@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "nccl/cuda/comm.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "nccl/cuda/device.h"
+#include "nccl/cuda/trouble.h"
+
+namespace muster::comm::detail {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How long an abort waits for a call that is being made, all of which are short unless they are
+// stuck: then the abort is what ends them.
+constexpr std::chrono::milliseconds kTurnWait{200};
+
+}  // namespace
+
+ncclResult_t NcclComm::in_turn(const Body& body) {
+  const std::lock_guard turn(turn_);
+  ncclComm_t comm = comm_;
+  return comm == nullptr ? ncclInvalidUsage : body(comm);
+}
+
+bool NcclComm::call_soon(const Body& body) {
+  const std::unique_lock turn(turn_, kTurnWait);
+  ncclComm_t comm = comm_;
+  if (!turn.owns_lock() || comm == nullptr) return false;
+  (void)body(comm);
+  return true;
+}
+
+Result<void> NcclComm::call(const char*& what, const Body& body) {
+  bool refused = true;
+  const ncclResult_t result = in_turn([&](ncclComm_t comm) {
+    refused = signal_->stopped();
+    return refused ? ncclInvalidUsage : body(comm);
+  });
+  if (refused) return stopped_error(what);
+  if (result == ncclSuccess || result == ncclInProgress) return {};
+  return nccl_error(result, what);
+}
+
+ncclComm_t NcclComm::take_made() {
+  const std::lock_guard lock(made_mutex_);
+  return std::exchange(made_, nullptr);
+}
+
+std::optional<ncclResult_t> NcclComm::state() {
+  const std::unique_lock turn(turn_, std::try_to_lock);
+  ncclComm_t comm = comm_;
+  if (!turn.owns_lock() || comm == nullptr) return std::nullopt;
+  ncclResult_t state = ncclSuccess;
+  const ncclResult_t asked = nccl_.CommGetAsyncError(comm, &state);
+  return asked != ncclSuccess ? asked : state;
+}
+
+Result<void> NcclComm::wait_ready(const std::string& what, Deadline deadline, StopSignal& stop) {
+  for (Pause pause;; pause.wait(stop)) {
+    if (stop.stopped() || !open()) return stopped_error(what);
+    const std::optional<ncclResult_t> now = state();
+    if (now == ncclSuccess) return {};
+    if (now && *now != ncclInProgress) return nccl_error(*now, what);
+    if (Clock::now() >= deadline) return late_error(what);
+  }
+}
+
+std::optional<Error> NcclComm::async_error(const std::string& what) {
+  const std::optional<ncclResult_t> now = state();
+  if (!now || *now == ncclSuccess || *now == ncclInProgress) return std::nullopt;
+  return nccl_error(*now, what);
+}
+
+void NcclComm::stop() {
+  signal_->stop();
+  const std::lock_guard lock(children_mutex_);
+  for (const auto& child : children_)
+    child->signal_->stop();
+}
+
+Result<void> NcclComm::abort(Deadline deadline) {
+  stop();
+  ncclComm_t comm = nullptr;
+  {
+    std::unique_lock turn(turn_, std::defer_lock);
+    (void)turn.try_lock_until(std::min(deadline, Clock::now() + kTurnWait));
+    comm = comm_.exchange(nullptr);
+  }
+  if (comm == nullptr || !driver_usable()) return {};
+  const auto result = std::make_shared<ncclResult_t>(ncclSuccess);
+  const Ended ended = run_bounded(nullptr, deadline, [self = shared_from_this(), comm, result] {
+    const DeviceScope device(self->cuda_, self->device_);
+    *result = self->nccl_.CommAbort(comm);
+    self->abort_children();
+  });
+  if (ended != Ended::kDone) {
+    return late_error("ncclCommAbort", "its memory stays taken; the process may go on");
+  }
+  // ncclInProgress would be news: nothing is left to be asked.
+  if (*result == ncclSuccess || *result == ncclInProgress) return {};
+  return nccl_error(*result, "ncclCommAbort");
+}
+
+// Their making ended, badly or too late, when the parent was aborted.
+void NcclComm::abort_children() {
+  std::vector<std::shared_ptr<NcclComm>> children;
+  {
+    const std::lock_guard lock(children_mutex_);
+    children.swap(children_);
+  }
+  for (const auto& child : children) {
+    if (ncclComm_t made = child->take_made()) nccl_.CommAbort(made);
+  }
+}
+
+Result<void> NcclComm::destroy(Deadline deadline) {
+  ncclComm_t comm = nullptr;
+  {
+    const std::lock_guard turn(turn_);
+    comm = comm_.exchange(nullptr);
+  }
+  if (comm == nullptr || !driver_usable()) return {};
+  const auto result = std::make_shared<ncclResult_t>(ncclSuccess);
+  const Ended ended = run_bounded(nullptr, deadline, [self = shared_from_this(), comm, result] {
+    const DeviceScope device(self->cuda_, self->device_);
+    *result = self->nccl_.CommDestroy(comm);
+  });
+  if (ended != Ended::kDone) return late_error("ncclCommDestroy");
+  if (*result == ncclSuccess || *result == ncclInProgress) return {};
+  return nccl_error(*result, "ncclCommDestroy");
+}
+
+void NcclComm::begin_child(std::shared_ptr<NcclComm> child) {
+  const std::lock_guard lock(children_mutex_);
+  children_.push_back(std::move(child));
+}
+
+void NcclComm::finish_child(const std::shared_ptr<NcclComm>& child) {
+  const std::lock_guard lock(children_mutex_);
+  std::erase(children_, child);
+}
+
+}  // namespace muster::comm::detail
