@@ -24,6 +24,8 @@ class Pending {
   // is in poll() or wait(). This one polls, ever more seldom: for work of a device, whose end is no
   // event that a host could wait for with a deadline.
   virtual std::optional<Result<void>> wait(Deadline deadline);
+  // What to say when its time is over: kTimeout, with who is missing where that is known.
+  virtual Error late() const { return Error{ErrorCode::kTimeout, ""}; }
 };
 
 // What a backend is made from. The store is under a prefix that is this communicator's and this

@@ -252,7 +252,8 @@ Result<void> Communicator::status() const {
 }
 
 Result<void> Communicator::abort_all(std::span<Communicator* const> communicators,
-                                     std::string reason, Duration deadline) {
+                                     std::string reason,  // NOLINT(*-value-param): as abort()'s
+                                     Duration deadline) {
   const detail::Deadline until = detail::deadline_in(deadline);
   for (Communicator* each : communicators)
     each->impl_->mark(reason);

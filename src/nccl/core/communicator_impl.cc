@@ -47,7 +47,15 @@ CommunicatorImpl::CommunicatorImpl(Parts parts)
              .rank = parts_.plan.rank,
              .size = parts_.plan.size,
              .world_ranks = parts_.plan.world_ranks,
-             .backend = parts_.kind}) {}
+             .backend = parts_.kind}),
+      checker_(parts_.check_collectives == nullptr
+                   ? nullptr
+                   : std::make_shared<Checker>(plan(), parts_.check_collectives,
+                                               parts_.check_messages,
+                                               [this]() -> std::optional<Error> {
+                                                 if (health_.open()) return std::nullopt;
+                                                 return Error{ErrorCode::kAborted, ""};
+                                               })) {}
 
 std::optional<Error> CommunicatorImpl::refusal(const std::string& call) const {
   if (health_.open()) return std::nullopt;
@@ -111,7 +119,7 @@ Work CommunicatorImpl::submit(std::vector<Operation> operations, const OpOptions
                                     [](const Operation& each) { return each.point_to_point(); });
   const bool busy = !background_.idle();
   if (parts_.backend->stream_ordered()) return start(std::move(operations), limit(options));
-  if (messages && (options.async || busy)) {
+  if (messages && (options.async || busy || checker_ != nullptr)) {
     // Messages do not wait for collectives that wait in the background.
     Work work = start(std::move(operations), limit(options));
     if (options.async) return work;
@@ -125,7 +133,7 @@ Work CommunicatorImpl::submit(std::vector<Operation> operations, const OpOptions
 
 Work CommunicatorImpl::run_here(std::span<const Operation> operations,
                                 std::span<PageBlock::Slot> slots, const Limit& limit) {
-  Result<void> result = run(operations, limit.deadline);
+  Result<void> result = run(operations, slots, limit.deadline);
   result = leave(operations, slots, limit, std::move(result));
   if (!result) return std::move(result).error();
   return {};
@@ -155,8 +163,7 @@ Work CommunicatorImpl::start(std::vector<Operation> operations, const Limit& lim
                             "too many operations have been started before it"});
     return Work(std::move(flight));
   }
-  Result<std::shared_ptr<Pending>> pending =
-      parts_.backend->start(flight->operations(), limit.deadline);
+  Result<std::shared_ptr<Pending>> pending = begin(*flight);
   if (!pending) {
     complete(*flight, pending.error());
     return Work(std::move(flight));
@@ -173,18 +180,49 @@ Work CommunicatorImpl::start(std::vector<Operation> operations, const Limit& lim
   return Work(std::move(flight));
 }
 
-Result<void> CommunicatorImpl::run(std::span<const Operation> operations, Deadline deadline) {
+Result<void> CommunicatorImpl::run(std::span<const Operation> operations,
+                                   std::span<const PageBlock::Slot> slots, Deadline deadline) {
   Result<void> result = Error{ErrorCode::kAborted, ""};
-  if (begin_use()) result = parts_.backend->run(operations, deadline);
+  if (begin_use()) {
+    result = compare(operations, slots, deadline);
+    if (result) result = parts_.backend->run(operations, deadline);
+  }
   end_use();
   return result;
+}
+
+Result<void> CommunicatorImpl::compare(std::span<const Operation> operations,
+                                       std::span<const PageBlock::Slot> slots, Deadline deadline) {
+  if (checker_ == nullptr) return {};
+  for (size_t i = 0; i < operations.size(); ++i) {
+    if (operations[i].point_to_point()) continue;
+    Result<void> same = checker_->compare(operations[i], slots[i].sequence, deadline);
+    if (!same) return same;
+  }
+  Checker::Messages messages(*checker_, operations);
+  Result<void> same = messages.wait(deadline);
+  messages.begun();
+  return same;
+}
+
+Result<std::shared_ptr<Pending>> CommunicatorImpl::begin(const Flight& flight) {
+  const std::span<const Operation> operations = flight.operations();
+  const Deadline deadline = flight.limit().deadline;
+  if (checker_ != nullptr && !parts_.backend->stream_ordered())
+    return std::shared_ptr<Pending>(std::make_shared<CheckedPending>(
+        checker_, *parts_.backend, std::vector<Operation>(operations.begin(), operations.end()),
+        deadline));
+  // A stream's order is that of the calls, so that they have to wait for the comparison.
+  if (Result<void> same = compare(operations, flight.slots(), deadline); !same)
+    return std::move(same).error();
+  return parts_.backend->start(operations, deadline);
 }
 
 void CommunicatorImpl::perform(Flight& flight) {
   flight.set_running();
   Result<void> result;
   if (Clock::now() < flight.limit().deadline)
-    result = run(flight.operations(), flight.limit().deadline);
+    result = run(flight.operations(), flight.slots(), flight.limit().deadline);
   else
     result = Error{ErrorCode::kTimeout, "those before it took all the time"};
   background_.done();

@@ -11,6 +11,7 @@
 
 #include "nccl/core/arguments.h"
 #include "nccl/core/background.h"
+#include "nccl/core/checker.h"
 #include "nccl/core/flight.h"
 #include "nccl/core/health.h"
 #include "nccl/core/making.h"
@@ -35,6 +36,9 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
     BackendPlan plan{};
     std::unique_ptr<CommBackend> backend{};
     InitTimings timings{};
+    // Checked mode: two connections to the store, for Checker. Otherwise null.
+    std::shared_ptr<muster::Store> check_collectives{};
+    std::shared_ptr<muster::Store> check_messages{};
   };
   explicit CommunicatorImpl(Parts parts);
 
@@ -76,7 +80,12 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
                 const Limit& limit);
   Work run_in_background(std::vector<Operation> operations, const OpOptions& options);
   Work start(std::vector<Operation> operations, const Limit& limit);
-  Result<void> run(std::span<const Operation> operations, Deadline deadline);
+  Result<void> run(std::span<const Operation> operations, std::span<const PageBlock::Slot> slots,
+                   Deadline deadline);
+  Result<std::shared_ptr<Pending>> begin(const Flight& flight);
+  // Checked mode: whether the other members are about to do the same.
+  Result<void> compare(std::span<const Operation> operations,
+                       std::span<const PageBlock::Slot> slots, Deadline deadline);
 
   std::vector<PageBlock::Slot> enter(std::span<const Operation> operations);
   // Ends the ring's entries; an error gets its text, and ends the communicator if it has to.
@@ -97,6 +106,7 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   const Duration operation_timeout_;
   Health health_;
   PageBlock page_;
+  const std::shared_ptr<Checker> checker_;  // null: not checked
   Background background_;
   std::shared_ptr<Watcher> watcher_;  // from the first flight with a Pending on
   uint64_t meetings_ = 0;

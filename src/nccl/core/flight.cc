@@ -71,8 +71,13 @@ void Flight::settle(Result<void> result) {
 }
 
 void Flight::expire() {
-  if (const std::shared_ptr<CommunicatorImpl> owner = this->owner())
-    owner->complete(*this, Error{ErrorCode::kTimeout, ""});
+  if (const std::shared_ptr<CommunicatorImpl> owner = this->owner()) owner->complete(*this, late());
+}
+
+Error Flight::late() {
+  if (pending_ == nullptr) return Error{ErrorCode::kTimeout, ""};
+  const std::unique_lock lock(pending_mutex_, std::try_to_lock);
+  return lock ? pending_->late() : Error{ErrorCode::kTimeout, ""};
 }
 
 std::optional<Result<void>> Flight::await_pending(Deadline until) {
@@ -129,8 +134,8 @@ bool Flight::poll() {
   std::unique_lock lock(pending_mutex_, std::try_to_lock);
   if (!lock) return false;
   std::optional<Result<void>> result = pending_->poll();
+  if (!result && Clock::now() >= limit_.deadline) result = pending_->late();
   lock.unlock();
-  if (!result && Clock::now() >= limit_.deadline) result = Error{ErrorCode::kTimeout, ""};
   if (result) owner->complete(*this, std::move(*result));
   return ended();
 }

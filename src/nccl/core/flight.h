@@ -61,6 +61,7 @@ class Flight final : public WorkState {
   std::optional<Result<void>> await(Deadline until);
   std::optional<Result<void>> await_pending(Deadline until);
   void expire();
+  Error late();
 
   std::shared_ptr<CommunicatorImpl> owner_;
   const std::vector<Operation> operations_;

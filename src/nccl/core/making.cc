@@ -6,7 +6,6 @@
 
 #include "nccl/core/communicator_impl.h"
 #include "nccl/core/making_steps.h"
-#include "nccl/join/roll_call.h"
 #include "nccl/join/world_impl.h"
 
 // A communicator's making: its members meet at keys of the store, which names who does not come and
@@ -65,18 +64,13 @@ Result<std::string> compare(const std::vector<std::string>& answers, const Makin
 }
 
 Result<void> meet(const Making& making, int rank, muster::Store& store) {
-  RollCall call(store, "meet", making.members, rank, "making communicator " + making.options.name);
-  if (Result<void> answered = call.answer(description(making)); !answered) return answered;
-  if (rank > 0) {
-    Result<std::string> result = call.result(making.deadline);
-    if (!result) return std::move(result).error();
-    return {};
-  }
-  Result<std::vector<std::string>> answers = call.collect(making.deadline);
-  if (!answers) return std::move(answers).error();
-  const Result<std::string> verdict = compare(*answers, making);
-  if (Result<void> published = call.publish(verdict); !published) return published;
-  if (!verdict) return verdict.error();
+  Meeting meeting(store, "meet", making.members, rank, "making communicator " + making.options.name,
+                  making.stopped);
+  const Result<std::string> agreed = meeting.hold(
+      description(making),
+      [&](const std::vector<std::string>& words) { return compare(words, making); },
+      making.deadline);
+  if (!agreed) return agreed.error();
   return {};
 }
 
@@ -147,6 +141,14 @@ Result<Communicator> make(const WorldContext& world, const Making& making) {
   parts.kind = making.kind;
   parts.id = hash(making.prefix);
   parts.prefix = making.prefix;
+  if (*plan->options.checked) {
+    for (auto* connection : {&parts.check_collectives, &parts.check_messages}) {
+      Result<std::shared_ptr<muster::Store>> store =
+          world.open_store(making.prefix, time_left(making.deadline));
+      if (!store) return in_making(making, std::move(store).error());
+      *connection = std::move(*store);
+    }
+  }
   parts.plan = std::move(*plan);
   parts.backend = std::move(*backend);
   return Communicator(std::make_shared<CommunicatorImpl>(std::move(parts)));
@@ -169,6 +171,8 @@ Making derived(CommunicatorImpl& parent, std::vector<int> members, CommunicatorO
   making.deadline = deadline_in(options.timeout);
   making.options = std::move(options);
   making.maker = maker_of(making.kind);
+  // Ending the parent ends the making; one that has ended before may still have children.
+  if (!parent.refusal("")) making.stopped = [&parent] { return parent.refusal("the end"); };
   return making;
 }
 

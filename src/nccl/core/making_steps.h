@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "nccl/core/making.h"
+#include "nccl/core/meeting.h"
 
 // What the ways of making a communicator have in common.
 namespace muster::comm::detail {
@@ -23,6 +24,7 @@ struct Making {
   Duration store_time{};  // spent already
   int grown_from = 0;     // as in BackendPlan
   Maker maker{};
+  Meeting::Stopped stopped{};
 };
 
 // The members meet, then `maker` connects them.

@@ -35,8 +35,8 @@ std::optional<std::vector<Choice>> parse_choices(std::string_view text, int size
   return choices;
 }
 
-std::string choice_text(int color, int key) {
-  return std::to_string(color) + " " + std::to_string(key);
+std::string choice_text(const Choice& choice) {
+  return std::to_string(choice.color) + " " + std::to_string(choice.key);
 }
 
 // What every member has chosen.
@@ -47,23 +47,17 @@ Result<std::vector<Choice>> exchange(CommunicatorImpl& parent, const Choice& own
   Result<std::shared_ptr<muster::Store>> store =
       parent.parts().world.open_store(parent.parts().prefix, time_left(deadline));
   if (!store) return std::move(store).error();
-  RollCall call(**store, "split/" + std::to_string(parent.next_meeting()), plan.world_ranks,
-                plan.rank, about);
-  if (Result<void> answered = call.answer(choice_text(own.color, own.key)); !answered)
-    return std::move(answered).error();
-  std::string all;
-  if (plan.rank == 0) {
-    Result<std::vector<std::string>> answers = call.collect(deadline);
-    if (!answers) return std::move(answers).error();
-    for (const std::string& answer : *answers)
-      all += (all.empty() ? "" : ",") + answer;
-    if (Result<void> published = call.publish(all); !published) return std::move(published).error();
-  } else {
-    Result<std::string> result = call.result(deadline);
-    if (!result) return std::move(result).error();
-    all = std::move(*result);
-  }
-  std::optional<std::vector<Choice>> choices = parse_choices(all, plan.size);
+  Meeting meeting(**store, "split/" + std::to_string(parent.next_meeting()), plan.world_ranks,
+                  plan.rank, about, [&] { return parent.refusal("split"); });
+  const Meeting::Decide join_all = [](const std::vector<std::string>& words) {
+    std::string all;
+    for (const std::string& word : words)
+      all += (all.empty() ? "" : ",") + word;
+    return Result<std::string>(std::move(all));
+  };
+  Result<std::string> all = meeting.hold(choice_text(own), join_all, deadline);
+  if (!all) return std::move(all).error();
+  std::optional<std::vector<Choice>> choices = parse_choices(*all, plan.size);
   if (!choices) return Error{ErrorCode::kMismatch, about + ": the store gives no choices"};
   return *std::move(choices);
 }
@@ -75,6 +69,7 @@ std::vector<int> members_of(const std::vector<Choice>& choices, int color,
     if (choices[rank].color == color) order.emplace_back(choices[rank].key, rank);
   std::sort(order.begin(), order.end());
   std::vector<int> members;
+  members.reserve(order.size());
   for (const auto& [key, rank] : order)
     members.push_back(world_ranks[static_cast<size_t>(rank)]);
   return members;

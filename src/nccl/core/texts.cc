@@ -3,6 +3,7 @@
 
 #include <muster/comm/communicator.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdio>
 
@@ -27,14 +28,44 @@ bool reduces(OpKind kind) {
   return kind == OpKind::kReduce || kind == OpKind::kAllReduce || kind == OpKind::kReduceScatter;
 }
 
-// " to rank 3", " from rank 0", ...
-std::string partner_text(const Operation& operation, std::span<const int> world_ranks) {
-  if (!operation.point_to_point() && !has_root(operation.kind)) return "";
+int world_rank(const Operation& operation, std::span<const int> world_ranks) {
   const auto index = static_cast<size_t>(operation.root_or_peer);
-  const int rank = index < world_ranks.size() ? world_ranks[index] : operation.root_or_peer;
-  const bool towards = operation.kind == OpKind::kSend || operation.kind == OpKind::kReduce ||
-                       operation.kind == OpKind::kGather;
-  return std::string(towards ? " to rank " : " from rank ") + std::to_string(rank);
+  return index < world_ranks.size() ? world_ranks[index] : operation.root_or_peer;
+}
+
+// " to rank 3", " from rank 0" of messages.
+std::string peer_text(const Operation& operation, std::span<const int> world_ranks) {
+  if (!operation.point_to_point()) return "";
+  return (operation.kind == OpKind::kSend ? " to rank " : " from rank ") +
+         std::to_string(world_rank(operation, world_ranks));
+}
+
+// ", root 0" and ", tag 7".
+std::string details_text(const Operation& operation, std::span<const int> world_ranks) {
+  std::string text;
+  if (has_root(operation.kind))
+    text += ", root " + std::to_string(world_rank(operation, world_ranks));
+  if (operation.tag != 0) text += ", tag " + std::to_string(operation.tag);
+  return text;
+}
+
+std::string counts_text(const std::vector<size_t>& counts) {
+  constexpr size_t kListed = 16;
+  std::string text;
+  for (size_t i = 0; i < std::min(counts.size(), kListed); ++i)
+    text += (i == 0 ? "" : "+") + std::to_string(counts[i]);
+  return counts.size() <= kListed ? text : text + "+...";
+}
+
+// What all members must say alike: where ranks have more or less than others, one rank's part.
+std::string agreed_count(const Operation& operation) {
+  const bool part_of_out = operation.kind == OpKind::kScatter ||
+                           operation.kind == OpKind::kBroadcast ||
+                           operation.kind == OpKind::kReduceScatter;
+  if (!operation.counts.empty() && operation.kind != OpKind::kAllToAll)
+    return counts_text(operation.counts);
+  if (!operation.counts.empty()) return "various";
+  return std::to_string(part_of_out ? operation.out.count : size_buffer(operation).count);
 }
 
 }  // namespace
@@ -63,22 +94,19 @@ ConstBuffer size_buffer(const Operation& operation) {
 std::string operation_text(const Operation& operation, uint64_t sequence,
                            std::span<const int> world_ranks) {
   std::string text = std::string(to_string(operation.kind)) + " #" + std::to_string(sequence) +
-                     partner_text(operation, world_ranks);
+                     peer_text(operation, world_ranks);
   if (operation.kind == OpKind::kBarrier) return text;
   const ConstBuffer size = size_buffer(operation);
   text += " (" + bytes_text(size.bytes()) + " " + to_string(size.type);
-  if (operation.tag != 0) text += ", tag " + std::to_string(operation.tag);
-  return text + ")";
+  return text + details_text(operation, world_ranks) + ")";
 }
 
 std::string call_text(const Operation& operation, std::span<const int> world_ranks) {
-  std::string text = to_string(operation.kind) + partner_text(operation, world_ranks);
+  std::string text = to_string(operation.kind) + peer_text(operation, world_ranks);
   if (operation.kind == OpKind::kBarrier) return text;
-  const ConstBuffer size = size_buffer(operation);
-  text += " of " + std::to_string(size.count) + " " + to_string(size.type);
+  text += " of " + agreed_count(operation) + " " + to_string(size_buffer(operation).type);
   if (reduces(operation.kind)) text += std::string(", ") + to_string(operation.reduce);
-  if (operation.tag != 0) text += ", tag " + std::to_string(operation.tag);
-  return text;
+  return text + details_text(operation, world_ranks);
 }
 
 }  // namespace muster::comm::detail

@@ -20,7 +20,7 @@ ConstBuffer size_buffer(const Operation& operation);
 std::string operation_text(const Operation& operation, uint64_t sequence,
                            std::span<const int> world_ranks);
 
-// Without the number and with all that must agree: "all_reduce of 8 float32, sum".
+// All that must agree: "all_reduce of 8 float32, sum", "broadcast of 3 int8, root 1".
 std::string call_text(const Operation& operation, std::span<const int> world_ranks);
 
 }  // namespace muster::comm::detail
