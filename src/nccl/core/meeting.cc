@@ -36,6 +36,7 @@ Result<void> Meeting::await(const std::vector<std::string>& keys, Deadline deadl
 
 Result<std::string> Meeting::lead(const Decide& decide, Deadline deadline) {
   std::vector<std::string> keys;
+  keys.reserve(static_cast<size_t>(size_));
   for (int member = 0; member < size_; ++member)
     keys.push_back(name_ + "/" + std::to_string(member));
   if (Result<void> there = await(keys, deadline); !there) return std::move(there).error();
