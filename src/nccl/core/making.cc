@@ -16,6 +16,9 @@ namespace muster::comm::detail {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+// For giving back what is connected, when others could not.
+constexpr std::chrono::seconds kFreeing{2};
 Duration since(Clock::time_point begin) {
   return std::chrono::duration_cast<Duration>(Clock::now() - begin);
 }
@@ -71,6 +74,7 @@ Result<void> meet(const Making& making, int rank, muster::Store& store) {
       [&](const std::vector<std::string>& words) { return compare(words, making); },
       making.deadline);
   if (!agreed) return agreed.error();
+  meeting.erase_word();
   return {};
 }
 
@@ -105,6 +109,66 @@ Result<BackendPlan> prepare(const WorldContext& world, const Making& making) {
   return plan;
 }
 
+Result<std::string> all_made(const std::vector<std::string>& words, const Making& making) {
+  for (size_t i = 0; i < words.size(); ++i) {
+    if (words[i].empty()) continue;
+    Error error = decode_error(words[i]);
+    error.message = "making communicator " + making.options.name + ": rank " +
+                    std::to_string(making.members[i]) + " could not: " + error.message;
+    return error;
+  }
+  return std::string();
+}
+
+std::string connecting(const Making& making) {
+  return "making communicator " + making.options.name + ": connecting";
+}
+
+// Each member tells how its connecting went, so that the making succeeds or fails for all. Without
+// it one that has finished might close before another has, which would take that for a failure.
+Result<void> agree_made(const Making& making, const BackendPlan& plan) {
+  Meeting meeting(*plan.store, "made", making.members, plan.rank, connecting(making),
+                  making.stopped);
+  const Result<std::string> all = meeting.hold(
+      "", [&](const std::vector<std::string>& words) { return all_made(words, making); },
+      making.deadline);
+  if (!all) return all.error();
+  meeting.erase_word();
+  return {};
+}
+
+// Tells the others, and waits for nobody.
+void give_up(const Making& making, const BackendPlan& plan, const Error& error) {
+  RollCall call(*plan.store, "made", making.members, plan.rank, connecting(making));
+  const std::string word = encode_error(error);
+  static_cast<void>(call.answer(word));
+  if (plan.rank > 0) return;
+  std::vector<std::string> words(making.members.size());
+  words[0] = word;
+  static_cast<void>(call.publish(all_made(words, making)));
+}
+
+Result<std::unique_ptr<CommBackend>> connect(const Making& making, const BackendPlan& plan) {
+  Result<std::unique_ptr<CommBackend>> backend = making.maker(plan);
+  if (plan.size == 1) {
+    if (!backend) return in_making(making, std::move(backend).error());
+    return backend;
+  }
+  if (!backend) {
+    Error error = in_making(making, backend.error());
+    Error told = error;
+    told.message = backend.error().message;
+    give_up(making, plan, told);
+    return error;
+  }
+  if (Result<void> made = agree_made(making, plan); !made) {
+    (*backend)->stop();
+    static_cast<void>((*backend)->abort(Clock::now() + kFreeing));
+    return std::move(made).error();
+  }
+  return backend;
+}
+
 }  // namespace
 
 std::string joined(std::span<const int> ranks) {
@@ -132,8 +196,8 @@ Result<Communicator> make(const WorldContext& world, const Making& making) {
   Result<BackendPlan> plan = prepare(world, making);
   if (!plan) return std::move(plan).error();
   const Duration met = since(begin);
-  Result<std::unique_ptr<CommBackend>> backend = making.maker(*plan);
-  if (!backend) return in_making(making, std::move(backend).error());
+  Result<std::unique_ptr<CommBackend>> backend = connect(making, *plan);
+  if (!backend) return std::move(backend).error();
   CommunicatorImpl::Parts parts;
   parts.timings = (*backend)->timings();
   parts.timings.store += making.store_time + met;

@@ -56,8 +56,12 @@ Result<std::string> Meeting::hold(std::string_view word, const Decide& decide, D
   return call_.result(deadline);
 }
 
-void Meeting::erase() {
+void Meeting::erase_word() {
   static_cast<void>(store_.erase(name_ + "/" + std::to_string(member_)));
+}
+
+void Meeting::erase() {
+  erase_word();
   if (member_ == 0) static_cast<void>(store_.erase(name_ + "/result"));
 }
 

@@ -26,7 +26,9 @@ class Meeting {
 
   // Returns at the deadline at the latest (plus what it takes to find out who is missing).
   Result<std::string> hold(std::string_view word, const Decide& decide, Deadline deadline);
-  // Takes away what this member left there, which nobody may look for any more.
+  // Takes away what this member said: when it knows the decision, nobody needs that any more.
+  void erase_word();
+  // And the decision as well, if it is member 0's: when all have read it.
   void erase();
 
  private:

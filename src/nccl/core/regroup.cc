@@ -57,6 +57,7 @@ Result<std::vector<Choice>> exchange(CommunicatorImpl& parent, const Choice& own
   };
   Result<std::string> all = meeting.hold(choice_text(own), join_all, deadline);
   if (!all) return std::move(all).error();
+  meeting.erase_word();
   std::optional<std::vector<Choice>> choices = parse_choices(*all, plan.size);
   if (!choices) return Error{ErrorCode::kMismatch, about + ": the store gives no choices"};
   return *std::move(choices);

@@ -145,6 +145,16 @@ TEST_CASE("gloo: a broken communicator shrinks, and grows again by who comes bac
   });
 }
 
+TEST_CASE("gloo: who is done and closes at once does not spoil the making for others") {
+  ranks(4, [](World& world) {
+    for (int i = 0; i < 30; ++i) {
+      Communicator all =
+          world.communicator(Backend::kGloo, named("turn " + std::to_string(i))).value();
+      if (world.rank() != i % 4) all.close().value();
+    }
+  });
+}
+
 TEST_CASE("gloo: who does not come to the making of a group is named") {
   ranks(3, [](World& world) {
     Communicator all = world.communicator(Backend::kGloo, kOptions).value();
