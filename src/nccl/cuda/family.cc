@@ -7,6 +7,7 @@
 #include "nccl/cuda/nccl_backend.h"
 #include "nccl/cuda/trouble.h"
 #include "nccl/cuda/unique_id.h"
+#include "nccl/join/roll_call.h"
 
 namespace muster::comm::detail {
 namespace {
@@ -83,16 +84,31 @@ Result<std::unique_ptr<CommBackend>> make_from_store(const BackendPlan& plan) {
   return NcclBackend::own(plan, comm, timings);
 }
 
+// Whether each rank of the new communicator says yes.
+Result<bool> all_ranks(const BackendPlan& plan, bool own) {
+  RollCall call(*plan.store, "nccl/shrink", plan.world_ranks, plan.rank, "nccl: shrinking");
+  const Result<void> answered = call.answer(own ? "yes" : "no");
+  if (!answered) return answered.error();
+  if (plan.rank != 0) {
+    const Result<std::string> verdict = call.result(plan.deadline);
+    if (!verdict) return verdict.error();
+    return *verdict == "yes";
+  }
+  const Result<std::vector<std::string>> answers = call.collect(plan.deadline);
+  if (!answers) return answers.error();
+  const bool all =
+      std::ranges::all_of(*answers, [](const auto& answer) { return answer == "yes"; });
+  const Result<void> published = call.publish(std::string(all ? "yes" : "no"));
+  if (!published) return published.error();
+  return all;
+}
+
 }  // namespace
 
 Result<std::unique_ptr<CommBackend>> make_nccl_backend(const BackendPlan& plan) {
   Result<std::unique_ptr<CommBackend>> made = make_from_store(plan);
   if (!made) publish_failure(plan, made.error());
   return made;
-}
-
-bool NcclBackend::healthy() {
-  return !comm_->signal()->stopped() && !comm_->async_error("nccl");
 }
 
 Result<std::unique_ptr<CommBackend>> NcclBackend::make_child(const char* name,
@@ -125,9 +141,24 @@ CommBackend::Made NcclBackend::split(int color, int key, const BackendPlan& plan
                     });
 }
 
+// Whether NCCL can make others out of it, as far as this rank knows.
+bool NcclBackend::usable_for_shrink(const BackendPlan& plan) {
+  if (!comm_->open() || !driver_usable()) return false;
+  // A revoke may still be going on.
+  StopSignal never;
+  return comm_->wait_ready("ncclCommShrink", plan.deadline, never).has_value();
+}
+
+// NCCL's shrink speaks over the old communicator's connections. Where these are broken for one of
+// the ranks all of them must take another way, and each knows only of its own.
 CommBackend::Made NcclBackend::shrink(std::span<const int> excluded, const BackendPlan& plan) {
-  if (nccl().CommShrink == nullptr || !comm_->open() || excluded.empty()) return std::nullopt;
-  const bool whole = healthy() && settle(plan.deadline);
+  if (nccl().CommShrink == nullptr || excluded.empty()) return std::nullopt;
+  // What is under way may end well while half of the time is left; then it is ended by force.
+  const bool whole =
+      !comm_->signal()->stopped() && settle(Clock::now() + (plan.deadline - Clock::now()) / 2);
+  const Result<bool> usable = all_ranks(plan, usable_for_shrink(plan));
+  if (!usable) return usable.error();
+  if (!*usable) return std::nullopt;
   const int flags = whole || revoked_ ? 0 : kShrinkAbort;
   return make_child("ncclCommShrink", plan,
                     [shrink = nccl().CommShrink, flags,

@@ -49,7 +49,7 @@ Result<std::string> fetch(const BackendPlan& plan, int root, int roots) {
     return Error{.code = ErrorCode::kTimeout,
                  .message = "nccl: rank " + std::to_string(world) +
                             " has not handed on its unique id by the deadline",
-                 .ranks = {world}};
+                 .ranks = {rank}};
   }
   if (!there) return store_failure(there.error(), "waiting for a unique id");
   muster::Result<std::string> value = plan.store->get(keys[0]);
@@ -90,13 +90,12 @@ struct Header {
 };
 
 Result<Header> parse_header(std::string_view text, const BackendPlan& plan) {
-  const int world = plan.world_ranks.front();
-  const std::string whose = "rank " + std::to_string(world);
+  const std::string whose = "rank " + std::to_string(plan.world_ranks.front());
   if (text.starts_with(kFailed)) {
     text.remove_prefix(kFailed.size());
     return Error{.code = ErrorCode::kUnavailable,
                  .message = "nccl: " + whose + " could not begin: " + std::string(text),
-                 .ranks = {world}};
+                 .ranks = {0}};
   }
   Header header;
   header.grown = text.starts_with(kGrown);
