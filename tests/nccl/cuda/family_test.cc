@@ -177,28 +177,6 @@ TEST_CASE("a revoked communicator lets its streams go on and can be shrunk") {
   });
 }
 
-TEST_CASE("a grow takes in new ranks with NCCL's own function") {
-  run_ranks(3, [](const RankPlace& place) {
-    use_double(Nccl::kNew);
-    test::use_device(Backend::kNccl, place.rank);
-    BackendPlan grown = child_plan(place, place.rank, 3);
-    std::unique_ptr<CommBackend> larger;
-    if (place.rank == 2) {
-      grown.grown_from = 2;
-      larger = make_nccl_backend(grown).value();
-    } else {
-      BackendPlan first = plan_of(place);
-      first.size = 2;
-      const auto backend = make_nccl_backend(first).value();
-      expect_works(*backend, 2, "before");
-      larger = value(backend->grow(1, grown), "grow");
-      backend->close(in(seconds(10))).value();
-    }
-    expect_works(*larger, 3, "grown");
-    larger->close(in(seconds(10))).value();
-  });
-}
-
 TEST_CASE("a grow by an NCCL without it makes a new communicator on all ranks") {
   run_ranks(2, [](const RankPlace& place) {
     use_double();
