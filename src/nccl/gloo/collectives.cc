@@ -51,9 +51,9 @@ void all_reduce_as(Mesh& mesh, const Operation& operation) {
 
 void all_gather_parts(Mesh& mesh, const Operation& operation, const std::vector<size_t>& counts) {
   const size_t element = size_of(operation.out.type);
-  std::vector<size_t> bytes;
-  for (const size_t count : counts)
-    bytes.push_back(count * element);
+  std::vector<size_t> bytes = counts;
+  for (size_t& part : bytes)
+    part *= element;
   gloo::AllgathervOptions options(mesh.context());
   const auto rank = static_cast<size_t>(mesh.rank());
   const size_t offset = std::accumulate(bytes.begin(), bytes.begin() + mesh.rank(), size_t{0});
@@ -124,9 +124,9 @@ void reduce(Mesh& mesh, const Operation& operation, Deadline deadline) {
                 .op = operation.reduce,
                 .tag = tag},
                deadline);
-  std::vector<size_t> bytes;
-  for (const size_t count : counts)
-    bytes.push_back(count * element);
+  std::vector<size_t> bytes = counts;
+  for (size_t& part : bytes)
+    part *= element;
   gather_parts(mesh, mine, operation.out.data, bytes, operation.root_or_peer, tag, deadline);
 }
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/gloo/mesh.h"
 
+#include <gloo/barrier.h>
 #include <gloo/transport/tcp/address.h>
 #include <pthread.h>
 
@@ -101,9 +102,10 @@ Result<std::shared_ptr<Mesh>> Mesh::connect(const BackendPlan& plan, InitTimings
   try {
     mesh->make_pairs(plan);
   } catch (const std::exception& error) {
-    return Error{ErrorCode::kSystem,
-                 "gloo: cannot listen at '" + plan.local_address +
-                     "' (set GLOO_SOCKET_IFNAME to choose another interface): " + error.what()};
+    return Error{
+        ErrorCode::kSystem,
+        "gloo: cannot listen at '" + plan.local_address +
+            "' (set GLOO_SOCKET_IFNAME to choose another interface): " + gloo_words(error)};
   }
   const auto listening = std::chrono::steady_clock::now();
   std::vector<sockaddr_storage> peers;
@@ -112,6 +114,7 @@ Result<std::shared_ptr<Mesh>> Mesh::connect(const BackendPlan& plan, InitTimings
   }
   const auto met = std::chrono::steady_clock::now();
   if (auto connected = mesh->connect_pairs(plan, peers); !connected) return connected.error();
+  if (auto all = mesh->wait_for_all(plan.deadline); !all) return all.error();
   const auto end = std::chrono::steady_clock::now();
   timings.store = std::chrono::round<Duration>(met - listening);
   timings.library = std::chrono::round<Duration>(end - met + (listening - begin));
@@ -206,7 +209,7 @@ Result<void> Mesh::connect_pairs(const BackendPlan& plan,
     try {
       connected_->getPair(peer)->connect(Address(peers[static_cast<size_t>(peer)]).bytes());
     } catch (const std::exception& error) {
-      failure = error.what();
+      failure = gloo_words(error);
     }
     const std::string who = transport_->names({peer});
     if (late || time_left(plan.deadline).count() == 0) {
@@ -215,6 +218,21 @@ Result<void> Mesh::connect_pairs(const BackendPlan& plan,
     if (!failure.empty()) {
       return Error{ErrorCode::kPeerLost, "gloo: connecting to " + who + ": " + failure, {peer}};
     }
+  }
+  return {};
+}
+
+// Else one could do its work with some ranks and close while others are still connecting to it.
+Result<void> Mesh::wait_for_all(Deadline deadline) {
+  transport_->set_deadline(deadline);
+  try {
+    gloo::BarrierOptions options(context_);
+    gloo::barrier(options);
+  } catch (GlooFailure& caught) {
+    caught.error.message = "gloo: waiting until all are connected: " + caught.error.message;
+    return std::move(caught.error);
+  } catch (const std::exception& error) {
+    return Error{ErrorCode::kSystem, "gloo: " + gloo_words(error)};
   }
   return {};
 }

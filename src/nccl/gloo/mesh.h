@@ -44,6 +44,7 @@ class Mesh {
   void make_pairs(const BackendPlan& plan);
   ListenAddresses listening();
   Result<void> meet(const BackendPlan& plan, std::vector<sockaddr_storage>& peers);
+  Result<void> wait_for_all(Deadline deadline);
   Result<void> connect_pairs(const BackendPlan& plan, const std::vector<sockaddr_storage>& peers);
 
   std::unique_ptr<LoopTurns> turns_;  // dies after the device, whose thread calls it

@@ -30,7 +30,7 @@ class Session {
       failure = fail(std::move(caught.error));
     } catch (const std::exception& caught) {
       // What Gloo finds wrong with a call: a mistake of ours, or no memory.
-      failure = fail({ErrorCode::kSystem, caught.what()});
+      failure = fail({ErrorCode::kSystem, gloo_words(caught)});
     }
     mesh.reset();
     leave();

@@ -18,13 +18,6 @@ using std::chrono::steady_clock;
 // dies in the middle of a message.
 constexpr milliseconds kLook{100};
 
-// The library begins its messages with "[file:line] ".
-std::string without_place(std::string text) {
-  const size_t end = text.find("] ");
-  if (text.starts_with('[') && end != std::string::npos) text.erase(0, end + 2);
-  return text;
-}
-
 const std::vector<char>& impossible_address() {
   static const std::vector<char> bytes = [] {
     sockaddr_storage storage{};
@@ -34,11 +27,24 @@ const std::vector<char>& impossible_address() {
   return bytes;
 }
 
+std::vector<int> each_once(std::vector<int> ranks) {
+  std::ranges::sort(ranks);
+  ranks.erase(std::unique(ranks.begin(), ranks.end()), ranks.end());
+  return ranks;
+}
+
 GlooFailure aborted() {
   return {{ErrorCode::kAborted, "stopped here"}};
 }
 
 }  // namespace
+
+std::string gloo_words(const std::exception& error) {
+  std::string text = error.what();
+  const size_t end = text.find("] ");
+  if (text.starts_with('[') && end != std::string::npos) text.erase(0, end + 2);
+  return text;
+}
 
 WatchedContext::WatchedContext(Inner connected, Inner idle, std::vector<int> world_ranks)
     : gloo::transport::Context(connected->rank, connected->size),
@@ -94,15 +100,15 @@ std::optional<std::string> WatchedContext::broken(int rank) {
   } catch (const gloo::InvalidOperationException&) {
     return std::nullopt;
   } catch (const std::exception& error) {
-    return without_place(error.what());
+    return gloo_words(error);
   }
   return std::nullopt;
 }
 
 std::string WatchedContext::names(const std::vector<int>& ranks) const {
-  std::vector<int> world;
-  for (const int rank : ranks)
-    world.push_back(world_ranks_.at(static_cast<size_t>(rank)));
+  std::vector<int> world = ranks;
+  for (int& rank : world)
+    rank = world_ranks_.at(static_cast<size_t>(rank));
   return rank_names(world);
 }
 
@@ -162,7 +168,7 @@ void WatchedBuffer::begin(Side& side, int rank, uint64_t slot, size_t offset, si
       pair->send(inner_.get(), slot, offset, bytes);
     }
   } catch (const std::exception& error) {
-    fail(side, {rank, without_place(error.what())});
+    fail(side, {rank, gloo_words(error)});
   }
   side.ranks.push_back(rank);
   ++side.open;
@@ -201,7 +207,7 @@ bool WatchedBuffer::wait_in_library(Side& side, int* rank, Deadline now, Deadlin
     if (context_.stopped()) throw aborted();
     if (steady_clock::now() >= now + left) return false;
     const auto lost = find_lost(side);
-    fail(side, lost ? *lost : Lost{-1, without_place(error.what())});
+    fail(side, lost ? *lost : Lost{-1, gloo_words(error)});
   }
   ended(side, whose);
   if (rank != nullptr) *rank = whose;
@@ -232,16 +238,17 @@ std::optional<WatchedBuffer::Lost> WatchedBuffer::find_lost(const Side& side) {
 
 void WatchedBuffer::fail(const Side& side, const Lost& lost) const {
   if (context_.stopped()) throw aborted();
-  const std::vector<int> ranks = lost.rank >= 0 ? std::vector{lost.rank} : side.ranks;
+  const std::vector<int> ranks = lost.rank >= 0 ? std::vector{lost.rank} : each_once(side.ranks);
   throw GlooFailure{
       {ErrorCode::kPeerLost, "lost " + context_.names(ranks) + ": " + lost.why, ranks}};
 }
 
 void WatchedBuffer::fail_late(const Side& side) const {
-  const std::string who = context_.names(side.ranks);
+  const std::vector<int> ranks = each_once(side.ranks);
+  const std::string who = context_.names(ranks);
   throw GlooFailure{{ErrorCode::kTimeout,
                      side.incoming ? "nothing came from " + who : "nothing was taken by " + who,
-                     side.ranks}};
+                     ranks}};
 }
 
 }  // namespace muster::comm::detail

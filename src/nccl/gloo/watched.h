@@ -22,6 +22,9 @@ struct GlooFailure {
   Error error;  // ranks are the communicator's
 };
 
+// What the library said, without the "[file:line] " that it begins with.
+std::string gloo_words(const std::exception& error);
+
 class WatchedBuffer;
 
 // Stands between Gloo's collectives and Gloo's transport: they get buffers from it whose waits end
