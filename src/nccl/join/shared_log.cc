@@ -77,6 +77,10 @@ muster::Result<void> SharedLog::read_header() {
     return muster::Error{
         EINVAL, "file://" + path_ + ": is not one that ranks meet at; it is left as it is"};
   } else {
+    struct stat status {};
+    if (fstat(fd_.get(), &status) != 0) return failed(path_, "stat", errno);
+    if (header.end > static_cast<uint64_t>(status.st_size))
+      return muster::Error{EPROTO, "file://" + path_ + ": is shorter than it says"};
     header_ = header;
   }
   if (generation_ != 0 && header_.generation != generation_)

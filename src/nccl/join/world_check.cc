@@ -117,9 +117,7 @@ Result<Facts> Facts::decode(std::string_view bytes) {
 Facts own_facts(Backend backend, const CommunicatorOptions& options, int local_rank) {
   const bool nccl = backend == Backend::kNccl;
   Facts facts;
-  facts.must_agree = {{"the backend", to_string(backend)},
-                      {"the version of muster::comm", MUSTER_VERSION},
-                      {"CommunicatorOptions::name", options.name}};
+  facts.must_agree = {{"the version of muster::comm", MUSTER_VERSION}};
   const bool checked =
       options.checked.value_or(environment("MUSTER_COMM_CHECK").value_or("") == "1");
   facts.must_agree.emplace_back("checked mode", checked ? "on" : "off");

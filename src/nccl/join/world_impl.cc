@@ -123,14 +123,20 @@ void World::Impl::put_back(std::shared_ptr<muster::Store> store) {
   if (meeting_ && idle_.size() < kMaxIdleStores) idle_.push_back(std::move(store));
 }
 
+// The keys of the next communicator of this backend and name: the same on each rank, even if one
+// has left out others.
+std::string World::Impl::next_prefix(Backend backend, const std::string& name) {
+  std::string prefix = std::string("world/") + to_string(backend) + "/";
+  for (char c : name)
+    prefix += c == '/' ? "%2F" : c == '%' ? "%25" : std::string(1, c);
+  const std::lock_guard lock(mutex_);
+  return prefix + "/" + std::to_string(made_[prefix]++);
+}
+
 Result<Communicator> World::Impl::communicator(Backend backend, CommunicatorOptions options) {
   const auto begin = Clock::now();
   const Deadline deadline = begin + std::max(options.timeout, Duration(0));
-  std::string prefix = "world/";
-  {
-    const std::lock_guard lock(mutex_);
-    prefix += std::to_string(communicators_++);
-  }
+  std::string prefix = next_prefix(backend, options.name);
   const std::string making = "making the communicator " +
                              (options.name.empty() ? "" : "'" + options.name + "' ") + "of " +
                              std::to_string(place_.size) + " ranks";

@@ -3,6 +3,7 @@
 
 #include <muster/comm/world.h>
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -56,6 +57,7 @@ class World::Impl : public std::enable_shared_from_this<World::Impl> {
   void put_back(std::shared_ptr<muster::Store> store);
   Result<std::shared_ptr<detail::MeetingPoint>> meeting();
   Result<void> settle(detail::Reach reach);
+  std::string next_prefix(Backend backend, const std::string& name);
 
   const detail::Place place_;
   const std::string keys_;     // "muster/comm/<attempt>"
@@ -64,7 +66,7 @@ class World::Impl : public std::enable_shared_from_this<World::Impl> {
   std::mutex mutex_;
   std::shared_ptr<detail::MeetingPoint> meeting_;  // empty: left
   std::vector<std::shared_ptr<muster::Store>> idle_;
-  int communicators_ = 0;  // made so far: the same number on each rank names the next one's keys
+  std::map<std::string, int> made_;  // how many communicators, by backend and name
 };
 
 }  // namespace muster::comm

@@ -283,4 +283,32 @@ TEST_CASE("each attempt of a job has keys of its own in a store that outlives it
   }
 }
 
+TEST_CASE("before a communicator is made the world is compared, and differences are named") {
+  Members members = start_all(tcp(free_port()), 3);
+  expect_joined(members);
+  for (auto& member : members)
+    member->say("comm gloo 60000 alike");
+  for (auto& member : members)
+    CHECK(member->next() == "ok 3");
+  CHECK(members[2]->ask("setenv MUSTER_COMM_CHECK 1") == "ok");
+  for (auto& member : members)
+    member->say("comm gloo 60000 alike");
+  for (auto& member : members)
+    CHECK(member->next() ==
+          "error mismatch [2] making the communicator 'alike' of 3 ranks: checked mode is 'off' on "
+          "ranks 0-1 and 'on' on rank 2");
+  CHECK(members[2]->ask("setenv MUSTER_COMM_CHECK 0") == "ok");
+  members[0]->say("comm gloo 500 a/b");
+  members[2]->say("comm gloo 500 a/b");
+  for (int rank : {0, 2})
+    CHECK(contains(members[static_cast<size_t>(rank)]->next(),
+                   "error timeout [1] making the communicator 'a/b' of 3 ranks: rank 1 of 3 has "
+                   "not arrived after 0."));
+  // Who has left one out is not lost for the next.
+  for (auto& member : members)
+    member->say("comm gloo 60000 alike");
+  for (auto& member : members)
+    CHECK(member->next() == "ok 3");
+}
+
 }  // namespace muster::comm
