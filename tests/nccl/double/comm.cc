@@ -4,6 +4,7 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "faults.h"
 #include "log.h"
 
 ncclComm::~ncclComm() {
@@ -40,7 +41,9 @@ ncclResult_t ncclComm::run_job(std::function<ncclResult_t()> body) {
   std::lock_guard lock(mutex);
   if (state == ncclSuccess) state = ncclInProgress;
   job = std::thread([self = shared_from_this(), body = std::move(body)] {
-    ncclResult_t result = body();
+    int code = doubles::fault("job");
+    if (code == doubles::kStay) self->stop_all.wait();
+    ncclResult_t result = code > 0 ? static_cast<ncclResult_t>(code) : body();
     std::lock_guard done(self->mutex);
     if (self->state == ncclInProgress) self->state = result;
   });

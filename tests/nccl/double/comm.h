@@ -29,6 +29,7 @@ struct ncclComm : std::enable_shared_from_this<ncclComm> {
   doubles::StopSignal stop_all;      // abort
   std::atomic<bool> revoked{false};
   bool finalized = false;
+  ncclUniqueId grown{};  // ncclCommGetUniqueId: what the next ncclCommGrow is made from
 
   std::mutex mutex;  // for what follows
   ncclResult_t state = ncclSuccess;

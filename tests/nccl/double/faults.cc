@@ -53,6 +53,7 @@ std::vector<Rule> parse_rules() {
 
 int act(const Rule& rule) {
   if (rule.action == "fail") return rule.value;
+  if (rule.action == "stay") return kStay;
   if (rule.action == "delay") std::this_thread::sleep_for(std::chrono::milliseconds(rule.value));
   while (rule.action == "block")
     pause();

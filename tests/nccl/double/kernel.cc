@@ -9,6 +9,7 @@
 #include <algorithm>
 #include <cstring>
 #include <deque>
+#include <numeric>
 
 #include "bootstrap.h"
 #include "faults.h"
@@ -24,7 +25,7 @@ class Kernel {
       : comm_(std::move(comm)), operations_(std::move(operations)) {}
 
   cudaError_t operator()() {
-    if (fault("kernel") != 0) return cudaErrorLaunchFailure;
+    if (int code = fault("kernel")) return broken(code);
     for (const Operation& operation : operations_) {
       if (!reachable(operation)) return cudaErrorIllegalAddress;
     }
@@ -35,15 +36,18 @@ class Kernel {
     }
     if (outcome == Outcome::kDone) outcome = point_to_point();
     if (outcome != Outcome::kLost) return cudaSuccess;
-    // A kernel does not notice that a peer has gone: the host does, and the kernel waits on until
-    // the host stops it.
     warn("socketProgress: Connection closed by remote peer");
-    comm_->fail(ncclRemoteError);
-    comm_->stop_kernels.wait();
-    return cudaSuccess;
+    return broken(ncclRemoteError);
   }
 
  private:
+  // A kernel does not notice what is wrong: the host does (or does not, kStay), and the kernel
+  // waits on until the host stops it.
+  cudaError_t broken(int code) const {
+    if (code != kStay) comm_->fail(static_cast<ncclResult_t>(code));
+    comm_->stop_kernels.wait();
+    return cudaSuccess;
+  }
   size_t ranks() const { return static_cast<size_t>(comm_->ranks); }
   size_t me() const { return static_cast<size_t>(comm_->rank); }
   bool is_root(const Operation& o) const { return comm_->rank == o.root_or_peer; }
@@ -261,10 +265,9 @@ Outcome Kernel::point_to_point() {
 
 // Whom these operations need, on which channel.
 ncclResult_t connect_peers(ncclComm& comm, const std::vector<Operation>& operations) {
-  std::vector<int> everybody;
+  std::vector<int> everybody(static_cast<size_t>(comm.ranks));
   std::vector<int> peers;
-  for (int r = 0; r < comm.ranks; ++r)
-    everybody.push_back(r);
+  std::iota(everybody.begin(), everybody.end(), 0);
   bool collective = false;
   for (const Operation& o : operations) {
     if (o.point_to_point()) peers.push_back(o.root_or_peer);

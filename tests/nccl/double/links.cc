@@ -78,6 +78,7 @@ Outcome Links::meet(const std::vector<int>& members, int turn, const PeerInfo& o
     if (outcome != Outcome::kDone) return outcome;
   }
   std::vector<Piece> pieces;
+  pieces.reserve(guests.size());
   for (const Fd& guest : guests)
     pieces.push_back(Piece::to(guest.get(), all->data(), bytes));
   return exchange(std::move(pieces), stop);

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <nccl.h>
+
 #include <cstdint>
 #include <map>
 #include <mutex>
@@ -20,6 +22,7 @@ struct PeerInfo {
   int version = 0;
   int color = 0;  // of a split
   int key = 0;
+  ncclUniqueId grown{};  // of a communicator that grows: the id of the one to be made
 };
 
 enum class Channel : int { kCollectives = 1, kPointToPoint = 2, kMeeting = 3 };
