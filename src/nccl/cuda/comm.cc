@@ -2,6 +2,8 @@
 #include "nccl/cuda/comm.h"
 
 #include <algorithm>
+#include <system_error>
+#include <thread>
 #include <utility>
 
 #include "nccl/cuda/device.h"
@@ -80,27 +82,56 @@ void NcclComm::stop() {
     child->signal_->stop();
 }
 
-Result<void> NcclComm::abort(Deadline deadline) {
-  stop();
+// In a thread of its own.
+ncclResult_t NcclComm::abort_now() {
   ncclComm_t comm = nullptr;
   {
     std::unique_lock turn(turn_, std::defer_lock);
-    (void)turn.try_lock_until(std::min(deadline, Clock::now() + kTurnWait));
+    (void)turn.try_lock_for(kTurnWait);
     comm = comm_.exchange(nullptr);
   }
-  if (comm == nullptr || !driver_usable()) return {};
-  const auto result = std::make_shared<ncclResult_t>(ncclSuccess);
-  const Ended ended = run_bounded(nullptr, deadline, [self = shared_from_this(), comm, result] {
-    const DeviceScope device(self->cuda_, self->device_);
-    *result = self->nccl_.CommAbort(comm);
-    self->abort_children();
-  });
-  if (ended != Ended::kDone) {
+  const DeviceScope device(cuda_, device_);
+  const ncclResult_t result = comm != nullptr ? nccl_.CommAbort(comm) : ncclSuccess;
+  abort_children();
+  // In progress would be news of what is no longer there to be asked.
+  return result == ncclInProgress ? ncclSuccess : result;
+}
+
+void NcclComm::begin_abort() {
+  stop();
+  const std::lock_guard lock(aborted_mutex_);
+  if (aborted_.valid() || !driver_usable()) return;
+  std::promise<ncclResult_t> done;
+  aborted_ = done.get_future().share();
+  // ncclCommAbort waits for the device and may, with a broken driver or peer, never come back, and
+  // nothing can end it then. So its thread is never joined, and owns what it touches.
+  try {
+    std::thread([self = shared_from_this(), done = std::move(done)]() mutable {
+      const ncclResult_t result = self->abort_now();
+      self.reset();
+      done.set_value(result);
+    }).detach();
+  } catch (const std::system_error&) {
+    aborted_ = {};  // no threads left; an abort() may have more luck
+  }
+}
+
+Result<void> NcclComm::abort(Deadline deadline) {
+  begin_abort();
+  std::shared_future<ncclResult_t> aborted;
+  {
+    const std::lock_guard lock(aborted_mutex_);
+    aborted = aborted_;
+  }
+  if (!driver_usable()) return {};
+  if (!aborted.valid()) {
+    return Error{.code = ErrorCode::kSystem, .message = "ncclCommAbort: no thread for it"};
+  }
+  if (aborted.wait_until(deadline) != std::future_status::ready) {
     return late_error("ncclCommAbort", "its memory stays taken; the process may go on");
   }
-  // ncclInProgress would be news: nothing is left to be asked.
-  if (*result == ncclSuccess || *result == ncclInProgress) return {};
-  return nccl_error(*result, "ncclCommAbort");
+  if (aborted.get() != ncclSuccess) return nccl_error(aborted.get(), "ncclCommAbort");
+  return {};
 }
 
 // Their making ended, badly or too late, when the parent was aborted.

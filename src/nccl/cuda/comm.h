@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <functional>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
@@ -53,7 +54,11 @@ class NcclComm : public std::enable_shared_from_this<NcclComm> {
   // What went wrong behind; nothing if another call is being made right now.
   std::optional<Error> async_error(const std::string& what);
 
-  // From any thread. The deadline bounds the wait; what does not end by it goes on by itself.
+  // Ends all waits here, and those for what is being made out of it.
+  void stop();
+  // stop(), and begins to free it; what hangs on the device ends by that. Does not wait.
+  void begin_abort();
+  // begin_abort(), and waits for it. What does not end by the deadline goes on by itself.
   Result<void> abort(Deadline deadline);
   // After ncclCommFinalize has ended.
   Result<void> destroy(Deadline deadline);
@@ -61,12 +66,11 @@ class NcclComm : public std::enable_shared_from_this<NcclComm> {
   // One that NCCL is making out of this one; it is freed with this one unless it was finished.
   void begin_child(std::shared_ptr<NcclComm> child);
   void finish_child(const std::shared_ptr<NcclComm>& child);
-  // Stops those that are being made.
-  void stop();
 
  private:
   std::optional<ncclResult_t> state();
   ncclComm_t take_made();
+  ncclResult_t abort_now();
   void abort_children();
 
   const NcclTable& nccl_;
@@ -80,6 +84,9 @@ class NcclComm : public std::enable_shared_from_this<NcclComm> {
 
   std::mutex made_mutex_;
   ncclComm_t made_ = nullptr;  // written by NCCL, for a parent's child at any time until it is done
+
+  std::mutex aborted_mutex_;
+  std::shared_future<ncclResult_t> aborted_;  // valid once it was begun
 
   std::mutex children_mutex_;
   std::vector<std::shared_ptr<NcclComm>> children_;

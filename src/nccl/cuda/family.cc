@@ -71,7 +71,7 @@ Result<std::unique_ptr<CommBackend>> make_from_store(const BackendPlan& plan) {
   if (!ids) return ids.error();
   const Result<void> usable = check_usable(nccl, *ids);
   if (!usable) return usable.error();
-  InitTimings timings{.store = since(begin)};
+  const Duration store = since(begin);
   const Clock::time_point connecting = Clock::now();
   const char* name = ids->grown             ? "ncclCommGrow"
                      : ids->ids.size() == 1 ? "ncclCommInitRankConfig"
@@ -80,8 +80,7 @@ Result<std::unique_ptr<CommBackend>> make_from_store(const BackendPlan& plan) {
   const Result<void> made =
       make_comm(comm, nullptr, name, call_from_ids(nccl, plan, *std::move(ids)), plan.deadline);
   if (!made) return made.error();
-  timings.library = since(connecting);
-  return NcclBackend::own(plan, comm, timings);
+  return NcclBackend::own(plan, comm, store, connecting);
 }
 
 // Whether each rank of the new communicator says yes.
@@ -124,8 +123,10 @@ Result<std::unique_ptr<CommBackend>> NcclBackend::make_child(const char* name,
       },
       plan.deadline);
   if (!made) return made.error();
-  if (!comm->open()) return std::unique_ptr<CommBackend>();
-  return NcclBackend::own(plan, comm, InitTimings{.library = since(begin)});
+  Result<std::unique_ptr<CommBackend>> owned = std::unique_ptr<CommBackend>();
+  if (comm->open()) owned = NcclBackend::own(plan, comm, Duration(), begin);
+  comm_->finish_child(comm);
+  return owned;
 }
 
 CommBackend::Made NcclBackend::split(int color, int key, const BackendPlan& plan) {
@@ -143,7 +144,9 @@ CommBackend::Made NcclBackend::split(int color, int key, const BackendPlan& plan
 
 // Whether NCCL can make others out of it, as far as this rank knows.
 bool NcclBackend::usable_for_shrink(const BackendPlan& plan) {
-  if (!comm_->open() || !driver_usable()) return false;
+  if (!comm_->open() || !driver_usable() || (comm_->signal()->stopped() && !revoked_)) {
+    return false;
+  }
   // A revoke may still be going on.
   StopSignal never;
   return comm_->wait_ready("ncclCommShrink", plan.deadline, never).has_value();

@@ -106,9 +106,9 @@ Result<void> make_comm(const std::shared_ptr<NcclComm>& comm,
     return ended == Ended::kStopped ? stopped_error(name)
                                     : late_error(name, "the call has not come back");
   }
+  if (making->result()) return {};
   // What a parent has not finished may still come, and is freed with the parent.
   if (parent != nullptr && making->parent_done()) parent->finish_child(comm);
-  if (making->result()) return {};
   (void)comm->abort(Clock::now() + kFreeing);
   return making->result();
 }

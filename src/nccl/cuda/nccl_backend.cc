@@ -46,20 +46,28 @@ class Registration {
 
 }  // namespace
 
-NcclBackend::NcclBackend(const BackendPlan& plan, std::shared_ptr<NcclComm> comm,
-                         InitTimings timings)
+NcclBackend::NcclBackend(const BackendPlan& plan, std::shared_ptr<NcclComm> comm)
     : rank_(plan.rank),
       size_(plan.size),
-      timings_(timings),
       comm_(std::move(comm)),
       pool_(std::make_shared<EventPool>(comm_->cuda(), comm_->device())) {}
 
 Result<std::unique_ptr<CommBackend>> NcclBackend::own(const BackendPlan& plan,
                                                       std::shared_ptr<NcclComm> comm,
-                                                      InitTimings timings) {
-  std::unique_ptr<NcclBackend> backend(new NcclBackend(plan, std::move(comm), timings));
-  const Result<void> made = backend->make_barrier_parts();
+                                                      Duration store, Clock::time_point begin) {
+  std::unique_ptr<NcclBackend> backend(new NcclBackend(plan, std::move(comm)));
+  // What a barrier needs is made now: later it could have to wait for what hangs.
+  Result<void> made = backend->make_barrier_parts();
+  // NCCL connects the ranks in their first operation, while it is put into the stream, and that
+  // waits for the others. Now they are all here; later a call that must not wait would wait, and
+  // what keeps them from connecting would be found by the first operation.
+  if (made) {
+    const Operation first{.kind = OpKind::kBarrier};
+    made = backend->run({&first, 1}, plan.deadline);
+  }
   if (!made) return made.error();  // its destructor aborts
+  backend->timings_.store = store;
+  backend->timings_.library = std::chrono::duration_cast<Duration>(Clock::now() - begin);
   return std::unique_ptr<CommBackend>(std::move(backend));
 }
 
@@ -162,16 +170,19 @@ Result<void> NcclBackend::settle(Deadline deadline) {
 }
 
 Result<void> NcclBackend::revoke() {
-  comm_->stop();
-  if (nccl().CommRevoke == nullptr || !driver_usable()) return {};
-  // What hangs on the device ends, so that the program's streams go on. How it went is asked when
-  // the communicator is used to make another.
-  comm_->call_soon([this](ncclComm_t comm) {
-    const DeviceScope device(cuda(), comm_->device());
-    const ncclResult_t revoked = nccl().CommRevoke(comm, 0);
-    revoked_ = revoked_ || revoked == ncclSuccess || revoked == ncclInProgress;
-    return revoked;
-  });
+  if (!driver_usable()) return {};
+  if (nccl().CommRevoke != nullptr) {
+    // What hangs on the device ends by that too, and others can be made out of it afterwards. How
+    // it went is asked then.
+    comm_->stop();
+    comm_->call_soon([this](ncclComm_t comm) {
+      const DeviceScope device(cuda(), comm_->device());
+      const ncclResult_t revoked = nccl().CommRevoke(comm, 0);
+      revoked_ = revoked_ || revoked == ncclSuccess || revoked == ncclInProgress;
+      return revoked;
+    });
+  }
+  if (!revoked_) stop();
   return {};
 }
 

@@ -17,17 +17,19 @@ namespace muster::comm::detail {
 // by events. Owned by CommunicatorImpl.
 class NcclBackend final : public CommBackend {
  public:
-  // `comm` is ready. What a barrier needs is made here: later it could wait for what hangs.
+  // `comm` is ready since it was begun at `begin`; the ranks meet in a first barrier here.
   static Result<std::unique_ptr<CommBackend>> own(const BackendPlan& plan,
-                                                  std::shared_ptr<NcclComm> comm,
-                                                  InitTimings timings);
+                                                  std::shared_ptr<NcclComm> comm, Duration store,
+                                                  std::chrono::steady_clock::time_point begin);
   ~NcclBackend() override;
 
   bool stream_ordered() const override { return true; }
   Result<void> run(std::span<const Operation> operations, Deadline deadline) override;
   Result<std::shared_ptr<Pending>> start(std::span<const Operation> operations,
                                          Deadline deadline) override;
-  void stop() override { comm_->stop(); }
+  // Also begins to free it: what hangs on the device would block the program's streams, and its
+  // cudaFree, until then. There is no use for it any more.
+  void stop() override { comm_->begin_abort(); }
   Result<void> revoke() override;
   Result<void> abort(Deadline deadline) override;
   Result<void> close(Deadline deadline) override;
@@ -39,7 +41,7 @@ class NcclBackend final : public CommBackend {
   InitTimings timings() const override { return timings_; }
 
  private:
-  NcclBackend(const BackendPlan& plan, std::shared_ptr<NcclComm> comm, InitTimings timings);
+  NcclBackend(const BackendPlan& plan, std::shared_ptr<NcclComm> comm);
   const NcclTable& nccl() const { return comm_->nccl(); }
   const CudaTable& cuda() const { return comm_->cuda(); }
   Result<void> make_barrier_parts();
@@ -58,7 +60,7 @@ class NcclBackend final : public CommBackend {
 
   const int rank_;
   const int size_;
-  const InitTimings timings_;
+  InitTimings timings_{};
   const std::shared_ptr<NcclComm> comm_;
   const std::shared_ptr<EventPool> pool_;
   void* barrier_data_ = nullptr;  // one int32 of the device

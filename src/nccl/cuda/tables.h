@@ -32,19 +32,19 @@ constexpr int kOldestNccl = NCCL_VERSION(2, 14, 0);
   X(AllReduce)                   \
   X(Broadcast) X(Reduce) X(AllGather) X(ReduceScatter) X(Send) X(Recv) X(GroupStart) X(GroupEnd)
 
-#define MUSTER_CUDA_FUNCTIONS(X)                                                           \
-  X(GetDeviceCount)                                                                        \
-  X(GetDevice)                                                                             \
-  X(SetDevice)                                                                             \
-  X(DeviceGetPCIBusId)                                                                     \
-  X(EventRecord)                                                                           \
-  X(EventQuery)                                                                            \
-  X(EventDestroy)                                                                          \
-  X(StreamDestroy)                                                                         \
-  X(StreamWaitEvent)                                                                       \
-  X(Free)                                                                                  \
-  X(GetErrorName) X(GetErrorString) X(GetLastError) X(PeekAtLastError) X(DriverGetVersion) \
-      X(RuntimeGetVersion)
+#define MUSTER_CUDA_FUNCTIONS(X) \
+  X(GetDeviceCount)              \
+  X(GetDevice)                   \
+  X(SetDevice)                   \
+  X(DeviceGetPCIBusId)           \
+  X(EventRecord)                 \
+  X(EventQuery)                  \
+  X(EventDestroy)                \
+  X(StreamDestroy)               \
+  X(StreamWaitEvent)             \
+  X(Free)                        \
+  X(GetErrorName)                \
+  X(GetErrorString) X(GetLastError) X(PeekAtLastError) X(DriverGetVersion) X(RuntimeGetVersion)
 
 struct NcclTable {
   int version = 0;

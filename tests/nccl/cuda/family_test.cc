@@ -109,10 +109,9 @@ TEST_CASE("a shrink leaves out ranks that do not call it") {
   });
 }
 
-TEST_CASE("a shrink by an NCCL without revoke ends what hangs in a stopped one") {
+TEST_CASE("a shrink ends by force what hangs in the old communicator") {
   run_ranks(3, [](const RankPlace& place) {
     use_double();
-    setenv("DOUBLE_NCCL_VERSION", "22703", 1);
     const auto backend = make_backend(place);
     test::use_device(Backend::kNccl, place.rank);
     expect_works(*backend, 3, "before");
@@ -121,10 +120,33 @@ TEST_CASE("a shrink by an NCCL without revoke ends what hangs in a stopped one")
     Device values(filled(1, 5));
     const Operation sum = operation(OpKind::kAllReduce, {}, values);
     const auto pending = backend->start({&sum, 1}, in(seconds(20))).value();
-    backend->revoke().value();
     const int excluded[] = {2};
-    const auto rest = value(backend->shrink(excluded, child_plan(place, place.rank, 2)), "shrink");
+    const auto rest =
+        value(backend->shrink(excluded, child_plan(place, place.rank, 2, seconds(2))), "shrink");
     (void)values.values();  // waits for the device
+    expect_works(*rest, 2, "the rest");
+    rest->close(in(seconds(10))).value();
+    place.meet("shrunk");
+  });
+}
+
+TEST_CASE("a revoke by an NCCL without one frees the device, and the rest make a new one") {
+  run_ranks(3, [](const RankPlace& place) {
+    use_double();
+    setenv("DOUBLE_NCCL_VERSION", "22703", 1);
+    const auto backend = make_backend(place);
+    test::use_device(Backend::kNccl, place.rank);
+    place.meet("used");
+    if (place.rank == 2) return place.meet("shrunk");
+    Device values(filled(1, 5));
+    const Operation sum = operation(OpKind::kAllReduce, {}, values);
+    const auto pending = backend->start({&sum, 1}, in(seconds(20))).value();
+    backend->revoke().value();
+    (void)values.values();  // waits for the device
+    const int excluded[] = {2};
+    const BackendPlan plan = child_plan(place, place.rank, 2);
+    expect(!backend->shrink(excluded, plan).has_value(), "it is gone");
+    const auto rest = make_nccl_backend(plan).value();
     expect_works(*rest, 2, "the rest");
     rest->close(in(seconds(10))).value();
     place.meet("shrunk");
@@ -174,6 +196,28 @@ TEST_CASE("a revoked communicator lets its streams go on and can be shrunk") {
     expect_works(*rest, 2, "the rest");
     rest->close(in(seconds(10))).value();
     place.meet("shrunk");
+  });
+}
+
+TEST_CASE("a grow takes in new ranks with NCCL's own function") {
+  run_ranks(3, [](const RankPlace& place) {
+    use_double(Nccl::kNew);
+    test::use_device(Backend::kNccl, place.rank);
+    BackendPlan grown = child_plan(place, place.rank, 3);
+    std::unique_ptr<CommBackend> larger;
+    if (place.rank == 2) {
+      grown.grown_from = 2;
+      larger = make_nccl_backend(grown).value();
+    } else {
+      BackendPlan first = plan_of(place);
+      first.size = 2;
+      const auto backend = make_nccl_backend(first).value();
+      expect_works(*backend, 2, "before");
+      larger = value(backend->grow(1, grown), "grow");
+      backend->close(in(seconds(10))).value();
+    }
+    expect_works(*larger, 3, "grown");
+    larger->close(in(seconds(10))).value();
   });
 }
 

@@ -57,6 +57,16 @@ TEST_CASE("a call of NCCL that never comes back does not hold the making") {
   });
 }
 
+TEST_CASE("an init that goes on in the background is waited for") {
+  run_ranks(2, [](const RankPlace& place) {
+    use_double(Nccl::kToday, "job:delay=200@1");
+    const auto backend = make_backend(place);
+    test::use_device(Backend::kNccl, place.rank);
+    expect(backend->timings().library >= milliseconds(200), "the time it took is told");
+    expect_works(*backend, 2, "then");
+  });
+}
+
 TEST_CASE("an init that fails behind is told by its cause") {
   run_ranks(2, [](const RankPlace& place) {
     use_double();
@@ -110,6 +120,52 @@ TEST_CASE("an abort that NCCL never ends returns by its deadline, and the proces
   });
 }
 
+TEST_CASE("a launch that hangs in the background ends by its deadline or by an abort") {
+  run_ranks(1, [](const RankPlace& place) {
+    use_double(Nccl::kToday, "job:stay@3");
+    const auto backend = make_backend(place);
+    Device values(filled(1, 1));
+    const Operation sum = operation(OpKind::kAllReduce, {}, values);
+    const auto begun = within(seconds(2), "starting", [&] {
+      return backend->start({&sum, 1}, in(milliseconds(200)));
+    });
+    expect_error(begun, ErrorCode::kTimeout, "starting");
+    within(seconds(5), "abort", [&] { return backend->abort(in(seconds(4))); }).value();
+    expect_alive(place);
+  });
+}
+
+TEST_CASE("a stop from another thread ends a launch that hangs") {
+  run_ranks(1, [](const RankPlace& place) {
+    use_double(Nccl::kToday, "job:stay@3");
+    const auto backend = make_backend(place);
+    std::thread other([&] { backend->stop(); });
+    const auto begun = within(seconds(5), "starting", [&] {
+      return run(*backend, operation(OpKind::kBarrier, {}, {}), seconds(20));
+    });
+    expect_error(begun, ErrorCode::kAborted, "starting");
+    other.join();
+    expect_alive(place);
+  });
+}
+
+TEST_CASE("an error behind is found by asking") {
+  run_ranks(1, [](const RankPlace& place) {
+    use_double(Nccl::kToday, "kernel:fail=6@3");  // ncclRemoteError
+    const auto backend = make_backend(place);
+    expect_works(*backend, 1, "before");
+    expect(backend->status().has_value(), "all is well");
+    const Result<void> done = within(seconds(5), "the operation", [&] {
+      return run(*backend, operation(OpKind::kBarrier, {}, {}));
+    });
+    expect_says(expect_error(done, ErrorCode::kPeerLost, "the operation"), "another rank died");
+    expect(done.error().nccl_result == ncclRemoteError, "NCCL's number");
+    expect_error(backend->status(), ErrorCode::kPeerLost, "its state");
+    backend->abort(in(seconds(4))).value();
+    expect_alive(place);
+  });
+}
+
 TEST_CASE("a peer that dies is found by those who wait for it") {
   run_ranks(2,
             [](const RankPlace& place) {
@@ -131,7 +187,7 @@ TEST_CASE("a peer that dies is found by those who wait for it") {
 
 TEST_CASE("a close waits for what is under way and frees everything") {
   run_ranks(2, [](const RankPlace& place) {
-    use_double(Nccl::kToday, "kernel:delay=300@2");
+    use_double(Nccl::kToday, "kernel:delay=300@3");
     const auto backend = make_backend(place);
     test::use_device(Backend::kNccl, place.rank);
     expect_works(*backend, 2, "before");

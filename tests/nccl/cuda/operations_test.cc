@@ -214,7 +214,7 @@ TEST_CASE("idle events are kept up to a limit") {
 
 TEST_CASE("a kernel that breaks the device is told as what it is") {
   run_ranks(1, [](const RankPlace& place) {
-    use_double(Nccl::kToday, "task:fail=700@2");
+    use_double(Nccl::kToday, "task:fail=700@3");
     const auto backend = make_backend(place);
     Device values(filled(1, 0));
     Result<void> done;
