@@ -139,7 +139,10 @@ TEST_CASE("a stop from another thread ends a launch that hangs") {
   run_ranks(1, [](const RankPlace& place) {
     use_double(Nccl::kToday, "job:stay@3");
     const auto backend = make_backend(place);
-    std::thread other([&] { backend->stop(); });
+    std::thread other([&] {
+      std::this_thread::sleep_for(milliseconds(100));  // whether it has begun is not told
+      backend->stop();
+    });
     const auto begun = within(seconds(5), "starting", [&] {
       return run(*backend, operation(OpKind::kBarrier, {}, {}), seconds(20));
     });

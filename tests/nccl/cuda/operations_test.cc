@@ -214,11 +214,11 @@ TEST_CASE("idle events are kept up to a limit") {
 
 TEST_CASE("a kernel that breaks the device is told as what it is") {
   run_ranks(1, [](const RankPlace& place) {
-    use_double(Nccl::kToday, "task:fail=700@3");
+    use_double(Nccl::kToday, "task:fail=700@4");
     const auto backend = make_backend(place);
     Device values(filled(1, 0));
     Result<void> done;
-    for (int i = 0; i < 3 && done; ++i) {
+    for (int i = 0; i < 5 && done; ++i) {
       done = run(*backend, operation(OpKind::kAllReduce, {}, values));
     }
     expect_says(expect_error(done, ErrorCode::kCuda, "the broken one"), "compute-sanitizer");
