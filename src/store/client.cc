@@ -8,6 +8,8 @@
 #include <random>
 #include <thread>
 
+#include "store/legacy.h"
+
 namespace muster {
 
 namespace {
@@ -82,22 +84,6 @@ bool may_heal(int code) {
   return code != EACCES && code != EPERM && code != EINVAL && code != EAFNOSUPPORT;
 }
 
-Result<Connection> greet(const StoreClient::Options& options, Deadline deadline) {
-  Result<Connection> connection = dial(options.host, options.port, deadline);
-  if (!connection) return connection;
-  // In one write: PyTorch's server drops a client whose first five bytes come in pieces.
-  const auto nonce = static_cast<uint32_t>(getpid());
-  std::string hello = start(Query::kValidate);
-  append_int(hello, kStoreMagic);
-  hello += start(Query::kPing);
-  append_int(hello, nonce);
-  if (Result<void> sent = connection->send(hello, deadline); !sent) return sent.error();
-  Result<uint32_t> echo = connection->receive_int<uint32_t>(deadline);
-  if (!echo) return echo.error();
-  if (*echo != nonce) return Error{EPROTO, "the server does not speak the store protocol"};
-  return connection;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<StoreClient>> StoreClient::connect(const Options& options) {
@@ -110,18 +96,14 @@ Result<std::unique_ptr<StoreClient>> StoreClient::connect(const Options& options
   const auto longest = static_cast<double>(options.longest_pause.count());
   for (auto delay = static_cast<double>(options.first_pause.count());;
        delay = std::min(delay * kDelayGrowth, longest)) {
-    Result<Connection> connection = greet(options, deadline);
-    if (connection) {
-      std::unique_ptr<StoreClient> client(new StoreClient(options, std::move(*connection)));
-      if (!options.count_as_member) return client;
-      std::string request = start(Query::kAdd);
-      append_string(request, "init/");  // the one key without a slash before it
-      append_int<int64_t>(request, 1);
-      Result<int64_t> members = client->ask<int64_t>(request, read_i64);
-      if (!members) return members.error();
+    Result<Greeted> greeted = greet(options.host, options.port, deadline);
+    if (greeted) {
+      std::unique_ptr<StoreClient> client(new StoreClient(options, std::move(*greeted)));
+      if (options.count_as_member)
+        if (Result<void> counted = client->count_as_member(); !counted) return counted.error();
       return client;
     }
-    const Error& error = connection.error();
+    const Error& error = greeted.error();
     const auto left = std::chrono::duration_cast<milliseconds>(deadline - Clock::now());
     if (options.once || !may_heal(error.code)) return Error{error.code, "store: " + error.message};
     if (left <= kLeastDelay)
@@ -131,6 +113,14 @@ Result<std::unique_ptr<StoreClient>> StoreClient::connect(const Options& options
     const milliseconds pause(static_cast<int64_t>(delay * spread(random)));
     std::this_thread::sleep_for(std::min(pause, std::max(left / 2, kLeastDelay)));
   }
+}
+
+Result<void> StoreClient::count_as_member() {
+  std::string request = start(Query::kAdd);
+  append_string(request, "init/");  // the one key without a slash before it
+  append_int<int64_t>(request, 1);
+  Result<int64_t> members = ask<int64_t>(request, read_i64);
+  return members ? Result<void>() : members.error();
 }
 
 Deadline StoreClient::reply_deadline() const {
@@ -155,6 +145,18 @@ Result<Reply> StoreClient::ask(const std::string& request,
 
 Result<void> StoreClient::tell(const std::string& request) {
   if (lost_) return *lost_;
+  if (dialect_ == Dialect::kLegacy) return tell_legacy(request);
+  Result<void> sent = connection_.send(request, reply_deadline());
+  if (!sent) return lost(sent.error());
+  return {};
+}
+
+// The same bytes behind another number.
+Result<void> StoreClient::tell_legacy(std::string request) {
+  const auto number = legacy_number(static_cast<Query>(request[0]));
+  if (!number)
+    return Error{EOPNOTSUPP, "store: the server, which is PyTorch 1.13's, has no such query"};
+  request[0] = static_cast<char>(*number);
   Result<void> sent = connection_.send(request, reply_deadline());
   if (!sent) return lost(sent.error());
   return {};
@@ -174,15 +176,25 @@ Result<void> StoreClient::await_stop(const std::string& request, Duration timeou
 // The answer may have crossed the cancellation on the wire: then it comes first. It is too late all
 // the same.
 Result<void> StoreClient::cancel_wait(const std::string& what, Duration timeout) {
-  if (Result<void> told = tell(start(Query::kCancelWait)); !told) return told;
   const Deadline deadline = deadline_in(options_.least_reply_time);
+  const Error timed_out{
+      ETIMEDOUT, "store: " + what + ": timed out after " + std::to_string(timeout.count()) + "ms"};
+  if (dialect_ == Dialect::kLegacy) {
+    // Such a server knows no cancelling, but forgets who leaves.
+    connection_ = Connection(UniqueFd());
+    Result<Greeted> again = greet(options_.host, options_.port, deadline);
+    if (!again) return lost(again.error());
+    connection_ = std::move(again->connection);
+    dialect_ = again->dialect;
+    return timed_out;
+  }
+  if (Result<void> told = tell(start(Query::kCancelWait)); !told) return told;
   Result<uint8_t> answer = connection_.receive_int<uint8_t>(deadline);
   if (answer && *answer == kStopWaiting) answer = connection_.receive_int<uint8_t>(deadline);
   if (!answer) return lost(answer.error());
   if (*answer != kWaitCanceled)
     return lost(Error{EPROTO, "cancel: answer " + std::to_string(*answer)});
-  return Error{ETIMEDOUT,
-               "store: " + what + ": timed out after " + std::to_string(timeout.count()) + "ms"};
+  return timed_out;
 }
 
 Result<bool> StoreClient::check_keys(Keys keys) {
@@ -251,6 +263,15 @@ Result<std::vector<std::string>> StoreClient::multi_get(Keys keys) {
   std::lock_guard lock(mutex_);
   if (Result<void> there = wait_for_keys(keys, options_.timeout); !there) return there.error();
   using Values = std::vector<std::string>;
+  if (dialect_ == Dialect::kLegacy) {
+    Values values;
+    for (const std::string& key : keys) {
+      Result<std::string> value = ask<std::string>(key_request(Query::kGet, key), read_string);
+      if (!value) return value.error();
+      values.push_back(std::move(*value));
+    }
+    return values;
+  }
   return ask<Values>(keys_request(Query::kMultiGet, keys),
                      [&](Connection& connection, Deadline deadline) -> Result<Values> {
                        Values values;
@@ -265,6 +286,11 @@ Result<std::vector<std::string>> StoreClient::multi_get(Keys keys) {
 
 Result<void> StoreClient::multi_set(Items items) {
   std::lock_guard lock(mutex_);
+  if (dialect_ == Dialect::kLegacy) {
+    for (const auto& [key, value] : items)
+      if (Result<void> told = tell(value_request(Query::kSet, key, value)); !told) return told;
+    return {};
+  }
   std::string request = start(Query::kMultiSet);
   append_int<uint64_t>(request, items.size());
   for (const auto& [key, value] : items) {

@@ -7,13 +7,16 @@
 
 #include "loop/socket_address.h"
 #include "store/connection.h"
+#include "store/greeting.h"
 #include "store/store.h"
 #include "store/wire.h"
 
 namespace muster {
 
 // A client of PyTorch's TCPStore protocol for worker programs: blocking, without a loop. Works with
-// muster's server and with PyTorch's own, if it knows PING (2.2 does not).
+// muster's server and with PyTorch's own: the current one, if it knows PING (2.2 does not), and
+// that of 1.13, which has no append, list_keys, queues and barrier (EOPNOTSUPP; under a prefix
+// there is a barrier).
 //
 // Unlike PyTorch's client no call waits longer than it was told, whatever the server does: replies
 // that PyTorch awaits for ever are awaited for timeout(), at least 10 s unless told otherwise. One
@@ -68,14 +71,18 @@ class StoreClient final : public Store {
   SocketAddress local_address() const;
 
  private:
-  StoreClient(Options options, Connection connection)
-      : options_(std::move(options)), connection_(std::move(connection)) {}
+  StoreClient(Options options, Greeted greeted)
+      : options_(std::move(options)),
+        connection_(std::move(greeted.connection)),
+        dialect_(greeted.dialect) {}
 
   // These run under the lock. `read` takes the reply from the connection.
   template <typename Reply>
   Result<Reply> ask(const std::string& request,
                     const std::function<Result<Reply>(Connection&, Deadline)>& read);
   Result<void> tell(const std::string& request);
+  Result<void> tell_legacy(std::string request);
+  Result<void> count_as_member();
   Result<void> wait_for_keys(Keys keys, Duration timeout);
   Result<bool> check_keys(Keys keys);
   Result<void> await_stop(const std::string& request, Duration timeout, const std::string& what);
@@ -85,6 +92,7 @@ class StoreClient final : public Store {
 
   Options options_;  // its timeout may change
   Connection connection_;
+  Dialect dialect_;
   std::optional<Error> lost_;  // why the connection is of no use any more
   mutable std::mutex mutex_;
 };

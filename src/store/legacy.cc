@@ -21,6 +21,12 @@ std::optional<Query> legacy_query(uint8_t number) {
   return kLegacyQueries[number];
 }
 
+std::optional<uint8_t> legacy_number(Query query) {
+  const auto* const found = std::ranges::find(kLegacyQueries, query);
+  if (found == std::end(kLegacyQueries)) return std::nullopt;
+  return static_cast<uint8_t>(found - kLegacyQueries);
+}
+
 Greeting recognise(std::string_view first_bytes) {
   if (first_bytes.empty()) return Greeting::kNeedMore;
   const auto first = static_cast<uint8_t>(first_bytes[0]);

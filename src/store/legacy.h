@@ -20,6 +20,8 @@ namespace muster {
 
 // The query that a 1.13 client means by a number.
 std::optional<Query> legacy_query(uint8_t number);
+// The number by which a 1.13 server means a query; nullopt: it has no such.
+std::optional<uint8_t> legacy_number(Query query);
 
 enum class Greeting { kNeedMore, kCurrent, kLegacy, kUnknown };
 

@@ -173,8 +173,8 @@ bool Session::execute(const Request& request, Replies& replies) {
     case Query::kValidate:
       return refuse("a second VALIDATE");
     case Query::kPing:
-      client_pid_ = static_cast<uint32_t>(request.number);
-      replies.put_int(client_pid_);
+      client_pid_ = static_cast<uint32_t>(request.number) & ~kPingMark;
+      replies.put_int(static_cast<uint32_t>(request.number));
       return true;
     case Query::kGet: {
       const std::string* value = state_.table.find(strings.next());

@@ -244,7 +244,7 @@ TEST_CASE("a server that accepts and never answers does not hang the client") {
   CHECK(client.error().code == ETIMEDOUT);
 }
 
-TEST_CASE("the greeting is one write: VALIDATE and PING with the process id") {
+TEST_CASE("the greeting is one write: VALIDATE and PING with the process id and its mark") {
   std::string greeting;
   ScriptedServer server([&](int fd) {
     greeting = ScriptedServer::read_exactly(fd, 10);
@@ -252,14 +252,15 @@ TEST_CASE("the greeting is one write: VALIDATE and PING with the process id") {
     ScriptedServer::until_closed(fd);
   });
   REQUIRE(connect_to(server.port(), milliseconds(20'000)).has_value());
-  CHECK(greeting == request::validate().add(request::ping(static_cast<uint32_t>(getpid()))).text);
+  CHECK(greeting ==
+        request::validate().add(request::ping(static_cast<uint32_t>(getpid()) | kPingMark)).text);
 }
 
 TEST_CASE("a server that closes or answers wrongly at first is tried again") {
   std::atomic<int> round = 0;
   ScriptedServer server([&](int fd) {
-    if (++round == 1) return;
-    if (round == 2) {
+    if (++round <= 2) return;  // the greeting, and the question in 1.13's way
+    if (round == 3) {
       ScriptedServer::read_exactly(fd, 10);
       ScriptedServer::write(fd, Bytes().u32(12345));
       return;
@@ -268,7 +269,41 @@ TEST_CASE("a server that closes or answers wrongly at first is tried again") {
     ScriptedServer::until_closed(fd);
   });
   CHECK(connect_to(server.port(), milliseconds(20'000)).has_value());
-  CHECK(round == 3);
+  CHECK(round == 4);
+}
+
+TEST_CASE("a server of PyTorch 1.13 is spoken to in its own way") {
+  std::atomic<int> round = 0;
+  const auto legacy = [](int fd) {
+    CHECK(ScriptedServer::read_exactly(fd, 1) == Bytes().u8(6).text);  // GETNUMKEYS
+    ScriptedServer::write(fd, Bytes().i64(0));
+  };
+  ScriptedServer server([&](int fd) {
+    ++round;
+    if (round == 1 || round == 3) {
+      // What such a server makes of the greeting: a SET with a key of an impossible length.
+      const std::string greeting = ScriptedServer::read_exactly(fd, 9);
+      uint64_t length = 0;
+      std::memcpy(&length, greeting.data() + 1, sizeof length);
+      CHECK(greeting[0] == 0);
+      CHECK(length >= uint64_t{1} << 63);
+      return;
+    }
+    legacy(fd);
+    if (round == 4) return ScriptedServer::until_closed(fd);
+    const std::string add = Bytes().u8(3).str("/n").i64(2);
+    CHECK(ScriptedServer::read_exactly(fd, add.size()) == add);
+    ScriptedServer::write(fd, Bytes().i64(2));
+    const std::string wait = Bytes().u8(5).u64(1).str("/k");
+    CHECK(ScriptedServer::read_exactly(fd, wait.size()) == wait);
+    ScriptedServer::until_closed(fd);  // a wait is given up by leaving
+  });
+  auto store = connect_to(server.port(), milliseconds(20'000));
+  REQUIRE(store.has_value());
+  CHECK(*(*store)->add("n", 2) == 2);
+  CHECK((*store)->wait(Keys{"k"}, milliseconds(20)).error().code == ETIMEDOUT);
+  CHECK((*store)->append("k", "v").error().code == EOPNOTSUPP);
+  CHECK(round == 4);
 }
 
 TEST_CASE("an answer that crosses the cancellation still counts as too late") {

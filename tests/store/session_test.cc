@@ -23,6 +23,8 @@ TEST_CASE("VALIDATE is silent and PING is echoed") {
   CHECK(client.ask(request::validate()).empty());
   CHECK(client.ask(request::ping(4242)) == Bytes().u32(4242).text);
   CHECK(client.session->client_pid() == 4242);
+  CHECK(client.ask(request::ping(4242 | kPingMark)) == Bytes().u32(4242 | kPingMark).text);
+  CHECK(client.session->client_pid() == 4242);
 }
 
 TEST_CASE("a second VALIDATE closes") {
