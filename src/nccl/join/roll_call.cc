@@ -166,9 +166,13 @@ Result<std::vector<std::string>> RollCall::collect(Deadline deadline) {
   return std::move(*answers);
 }
 
+// PyTorch's servers wake nobody for a COMPARE_SET, so the winner sets its value once more.
 Result<void> RollCall::publish(const Result<std::string>& result) {
   const std::string bytes = result ? kGood + *result : kBad + encode_error(result.error());
-  const muster::Result<std::string> set = store_.compare_set(name_ + "/result", "", bytes);
+  const muster::Result<std::string> stored = store_.compare_set(name_ + "/result", "", bytes);
+  if (!stored) return store_error(stored.error(), about_);
+  if (*stored != bytes) return {};
+  const muster::Result<void> set = store_.set(name_ + "/result", bytes);
   if (!set) return store_error(set.error(), about_);
   return {};
 }
