@@ -51,7 +51,7 @@ def native(ranks, method):
 
 
 def torch(prefix, ranks):
-    env = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1"}
+    env = {**os.environ, "GLOO_SOCKET_IFNAME": "lo", "OMP_NUM_THREADS": "1", "USE_LIBUV": "0"}
     command = [*prefix, peers.SYSTEM_PYTHON, "-c", TORCH, str(ranks)]
     out = subprocess.run(command, capture_output=True, text=True, env=env, check=True)
     return float(out.stdout)

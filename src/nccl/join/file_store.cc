@@ -6,8 +6,8 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <optional>
 
-#include "nccl/join/file_changes.h"
 #include "nccl/join/roll_call.h"
 #include "store/wire.h"
 
@@ -142,17 +142,23 @@ muster::Result<FileStore::Admission> FileStore::enter(const Admit& admit, Deadli
 muster::Result<std::unique_ptr<FileStore>> FileStore::open(const std::string& path,
                                                            Duration timeout, const Admit& admit) {
   const Deadline deadline = Clock::now() + timeout;
+  const auto watchers = std::make_shared<FileWatchers>();
   for (;;) {
     muster::Result<SharedLog> log = SharedLog::open(path);
     if (!log) return log.error();
-    std::unique_ptr<FileStore> store(new FileStore(std::move(*log), timeout));
-    FileChanges changes(store->log_.fd());
-    const muster::Result<Admission> admission = store->enter(admit, deadline);
-    if (!admission) return admission.error();
-    if (admission->kind != Admission::Kind::kComeLater) return store;
-    if (Clock::now() >= deadline)
-      return muster::Error{ETIMEDOUT, "file://" + path + ": " + admission->why};
-    if (store->log_.in_place()) changes.wait(deadline);
+    std::unique_ptr<FileStore> store(new FileStore(std::move(*log), timeout, watchers));
+    std::optional<FileChanges> changes;
+    for (bool in_place = true; in_place; in_place = store->log_.in_place()) {
+      const bool last = Clock::now() >= deadline;
+      const muster::Result<Admission> admission = store->enter(admit, deadline);
+      if (!admission) return admission.error();
+      if (admission->kind != Admission::Kind::kComeLater) return store;
+      if (last) return muster::Error{ETIMEDOUT, "file://" + path + ": " + admission->why};
+      if (changes)
+        changes->wait(deadline);
+      else
+        changes.emplace(store->log_.fd());
+    }
   }
 }
 
@@ -181,21 +187,31 @@ muster::Result<void> FileStore::leave(Items items,
   return {};
 }
 
+muster::Result<bool> FileStore::there(Keys keys) {
+  bool there = false;
+  const muster::Result<void> looked =
+      look([&](const Table& table) { there = all_exist(table, keys); });
+  if (!looked) return looked.error();
+  return there;
+}
+
 muster::Result<void> FileStore::wait_for(Keys keys, Duration timeout) {
   const Deadline deadline = Clock::now() + timeout;
-  FileChanges changes(log_.fd());
+  std::unique_ptr<FileChanges> changes;  // none as long as there is nothing to wait for
   for (;;) {
-    bool there = false;
-    const Deadline before = Clock::now();
-    if (muster::Result<void> looked =
-            look([&](const Table& table) { there = all_exist(table, keys); });
-        !looked)
-      return looked;
-    if (there) return {};
-    if (before >= deadline)
+    const bool last = Clock::now() >= deadline;
+    const muster::Result<bool> found = there(keys);
+    if (!found || *found || last) {
+      if (changes) watchers_->put_back(std::move(changes));
+      if (!found) return found.error();
+      if (*found) return {};
       return muster::Error{ETIMEDOUT, "store: wait for " + keys[0] + ": timed out after " +
                                           std::to_string(timeout.count()) + "ms"};
-    changes.wait(deadline);
+    }
+    if (changes)
+      changes->wait(deadline);
+    else
+      changes = watchers_->take(log_.fd());  // and look once more, for what came before it
   }
 }
 
@@ -261,11 +277,7 @@ muster::Result<std::string> FileStore::compare_set(std::string_view key, std::st
 
 muster::Result<bool> FileStore::check(Keys keys) {
   std::lock_guard guard(mutex_);
-  bool there = false;
-  const muster::Result<void> looked =
-      look([&](const Table& table) { there = all_exist(table, keys); });
-  if (!looked) return looked.error();
-  return there;
+  return there(keys);
 }
 
 muster::Result<void> FileStore::wait(Keys keys, Duration timeout) {
@@ -371,7 +383,7 @@ muster::Result<std::unique_ptr<muster::Store>> FileStore::clone() {
   muster::Result<SharedLog> log = SharedLog::open(log_.path());
   if (!log) return log.error();
   log->belong_to(log_.generation());
-  return std::unique_ptr<muster::Store>(new FileStore(std::move(*log), timeout_));
+  return std::unique_ptr<muster::Store>(new FileStore(std::move(*log), timeout_, watchers_));
 }
 
 }  // namespace muster::comm::detail

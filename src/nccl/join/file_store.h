@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "nccl/join/file_changes.h"
 #include "nccl/join/shared_log.h"
 #include "store/store.h"
 #include "store/table.h"
@@ -64,7 +65,8 @@ class FileStore final : public muster::Store {
   muster::Result<std::unique_ptr<muster::Store>> clone() override;
 
  private:
-  FileStore(SharedLog log, Duration timeout) : log_(std::move(log)), timeout_(timeout) {}
+  FileStore(SharedLog log, Duration timeout, std::shared_ptr<FileWatchers> watchers)
+      : log_(std::move(log)), timeout_(timeout), watchers_(std::move(watchers)) {}
 
   // These run under the mutex. `change` changes the table, which is up to date, and gives the
   // records of what it did; `look` only looks.
@@ -78,12 +80,14 @@ class FileStore final : public muster::Store {
   muster::Result<void> shorten();
   muster::Result<Admission> enter(const Admit& admit, Deadline deadline);
   muster::Result<void> wait_for(Keys keys, Duration timeout);
+  muster::Result<bool> there(Keys keys);
   muster::Result<void> set_all(Items items);
   Deadline lock_deadline() const;
 
   SharedLog log_;
   Table table_{kLimits};
   Duration timeout_;
+  const std::shared_ptr<FileWatchers> watchers_;
   mutable std::mutex mutex_;
 };
 
