@@ -28,10 +28,10 @@ using Floats = DeviceArray<float>;
 
 class Trainer {
  public:
-  Trainer(mc::World& world, mc::Communicator& all, mc::Communicator& host, size_t batch)
+  Trainer(mc::Communicator& all, mc::Communicator& host, size_t batch)
       : rows_(batch / static_cast<size_t>(all.size())) {
-    use_device_of(world.local_rank());
-    for (const mt::NamedTensor& start : mlp::Model().parameters()) {
+    mlp::Model model;
+    for (const mt::NamedTensor& start : model.parameters()) {
       const std::span<const float> values(static_cast<const float*>(start.data.data),
                                           start.data.count);
       weights_.emplace_back(values);
@@ -130,11 +130,14 @@ class Trainer {
 
 int train(const mlp::Options& options) {
   mc::World world = mc::World::join().value();
-  mc::Communicator all = world.communicator(mc::Backend::kNccl).value();
+  mc::Result<mc::Communicator> made = world.communicator(mc::Backend::kNccl);
+  if (!made) return std::fprintf(stderr, "%s\n", made.error().message.c_str()), 1;
+  mc::Communicator& all = *made;
   mc::Communicator host = world.communicator(mc::Backend::kGloo, {.name = "host"}).value();
   const mlp::Dataset data = mlp::load_digits(options.text("data"));
   const auto batch = static_cast<size_t>(options.number("batch"));
-  Trainer trainer(world, all, host, batch);
+  use_device_of(world.local_rank());
+  Trainer trainer(all, host, batch);
   mt::DistributedSampler sampler(static_cast<int64_t>(data.training.size()), all,
                                  {true, mlp::kSeed, true});
   const size_t part = batch / static_cast<size_t>(all.size());

@@ -72,7 +72,9 @@ void print_line(size_t count, double time, double algorithm, double bus, double 
 
 int ping(const mlp::Options& options) {
   mc::World world = mc::World::join().value();
-  mc::Communicator all = world.communicator(mc::Backend::kNccl).value();
+  mc::Result<mc::Communicator> made = world.communicator(mc::Backend::kNccl);
+  if (!made) return std::fprintf(stderr, "%s\n", made.error().message.c_str()), 1;
+  mc::Communicator& all = *made;
   use_device_of(world.local_rank());
   const auto smallest = static_cast<size_t>(std::max(4L, options.number("min")));
   const auto largest = static_cast<size_t>(options.number("max"));
