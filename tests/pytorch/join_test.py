@@ -11,6 +11,7 @@ import unittest
 
 import harness
 from harness import wait_until
+from talk import Talk
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
@@ -85,33 +86,6 @@ def free_port():
     with socket.socket() as sock:
         sock.bind(("127.0.0.1", 0))
         return sock.getsockname()[1]
-
-
-class Talk:
-    """A program that answers each line with one."""
-
-    def __init__(self, test, command, env=None):
-        self.process = subprocess.Popen(
-            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env
-        )
-        test.addCleanup(self.end)
-
-    def say(self, line):
-        self.process.stdin.write(line + "\n")
-        self.process.stdin.flush()
-
-    def next(self):
-        return self.process.stdout.readline().rstrip("\n")
-
-    def ask(self, line):
-        self.say(line)
-        return self.next()
-
-    def end(self):
-        if self.process.poll() is None:
-            self.process.stdin.close()
-            self.process.wait(PATIENCE)
-        self.process.stdout.close()
 
 
 class Joining(unittest.TestCase):

@@ -32,7 +32,7 @@ std::optional<std::string> take(std::string_view& bytes) {
   return text;
 }
 
-// The ranks by what they say of one thing; nullopt: nothing.
+// The ranks by what they say of one thing; nullopt: nothing, or that it is empty.
 using Sides = std::map<std::optional<std::string>, std::vector<int>>;
 
 Sides sides_of(std::span<const Facts> facts, const std::string& name) {
@@ -40,8 +40,8 @@ Sides sides_of(std::span<const Facts> facts, const std::string& name) {
   for (size_t rank = 0; rank < facts.size(); ++rank) {
     const auto& list = facts[rank].must_agree;
     const auto said = std::ranges::find(list, name, &std::pair<std::string, std::string>::first);
-    sides[said == list.end() ? std::nullopt : std::optional(said->second)].push_back(
-        static_cast<int>(rank));
+    const bool silent = said == list.end() || said->second.empty();
+    sides[silent ? std::nullopt : std::optional(said->second)].push_back(static_cast<int>(rank));
   }
   return sides;
 }
@@ -131,7 +131,7 @@ Facts own_facts(Backend backend, const CommunicatorOptions& options, int local_r
       nccl_device_identity(options.device >= 0 ? options.device : local_rank);
   // Devices of two hosts may be called the same; a host's containers share its devices.
   const Identity self = Identity::own();
-  if (!device.empty()) facts.device = device + " of " + self.host + " (boot " + self.boot + ")";
+  if (!device.empty()) facts.device = device + " of " + self.host + "\n" + self.boot;
   return facts;
 }
 
@@ -145,7 +145,8 @@ Result<void> compare_facts(std::span<const Facts> facts) {
     blame_minority(sides, ranks);
   }
   for (const auto& [device, users] : shared_devices(facts)) {
-    differences.push_back(rank_names(users) + " use the same device, " + device +
+    differences.push_back(rank_names(users) + " use the same device, " +
+                          device.substr(0, device.find('\n')) +
                           ": set CommunicatorOptions::device, LOCAL_RANK or CUDA_VISIBLE_DEVICES");
     ranks.insert(ranks.end(), users.begin(), users.end());
   }

@@ -18,7 +18,7 @@ constexpr size_t kMaxFacts = 1024;          // of one rank
 constexpr size_t kMaxNamedDifferences = 8;  // in one message
 
 // What one rank is made of, as far as the ranks have to agree on it, and the device that no other
-// may use ("": none).
+// may use ("": none; its first line is for people).
 struct Facts {
   std::vector<std::pair<std::string, std::string>> must_agree{};
   std::string device{};

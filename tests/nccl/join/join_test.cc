@@ -311,4 +311,28 @@ TEST_CASE("before a communicator is made the world is compared, and differences 
     CHECK(member->next() == "ok 3");
 }
 
+#ifdef MUSTER_NCCL_DOUBLE
+TEST_CASE("ranks with other NCCLs, and two on one GPU, are named before NCCL is asked") {
+  const std::string method = tcp(free_port());
+  Members members;
+  for (int rank = 0; rank < 3; ++rank)
+    members.push_back(start_member(
+        method, 60'000, rank, 3,
+        {{"MUSTER_CUDART_LIBRARY", MUSTER_CUDART_DOUBLE},
+         {"MUSTER_NCCL_LIBRARY", rank == 1 ? MUSTER_NCCL_DOUBLE_OLD : MUSTER_NCCL_DOUBLE},
+         {"NCCL_PROTO", rank == 2 ? "LL" : ""},
+         {"LOCAL_RANK", "0"}}));
+  expect_joined(members);
+  for (auto& member : members)
+    member->say("comm nccl 60000");
+  for (auto& member : members) {
+    const std::string line = member->next();
+    CHECK(contains(line, "error mismatch [0,1,2] making the communicator of 3 ranks: "));
+    CHECK(contains(line, " on ranks 0 and 2 and '2.18.3' on rank 1; "));
+    CHECK(contains(line, "NCCL_PROTO is not set on ranks 0-1 and 'LL' on rank 2; "));
+    CHECK(contains(line, "ranks 0-2 use the same device, "));
+  }
+}
+#endif
+
 }  // namespace muster::comm

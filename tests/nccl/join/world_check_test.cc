@@ -46,8 +46,8 @@ TEST_CASE("what differs is named with its values and their ranks, the many befor
 }
 
 TEST_CASE("two ranks on one device are named, with what to set") {
-  const Error error = difference(
-      {facts({}, "GPU-1 of node7"), facts({}, "GPU-2 of node7"), facts({}, "GPU-1 of node7")});
+  const Error error = difference({facts({}, "GPU-1 of node7\nx"), facts({}, "GPU-1 of node7\ny"),
+                                  facts({}, "GPU-1 of node7\nx")});
   CHECK(error.message ==
         "ranks 0 and 2 use the same device, GPU-1 of node7: set CommunicatorOptions::device, "
         "LOCAL_RANK or CUDA_VISIBLE_DEVICES");
