@@ -176,9 +176,8 @@ Result<Communicator> shrink(CommunicatorImpl& parent, std::span<const int> exclu
   const std::string suffix = short_list(members);
   Making making = derived(parent, std::move(members), std::move(options), suffix);
   making.maker = [&](const BackendPlan& plan) {
-    CommBackend::Made made;
-    if (!parent.finished()) made = parent.backend().shrink(excluded, plan);
-    return own_or_new(std::move(made), parent.parts().kind, plan);
+    // Also where the parent is freed here: the others hear from the backend that it is.
+    return own_or_new(parent.backend().shrink(excluded, plan), parent.parts().kind, plan);
   };
   return make(parent.parts().world, making);
 }

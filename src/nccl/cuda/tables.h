@@ -19,32 +19,45 @@ namespace muster::comm::detail {
 // As ncclGetVersion() says it.
 constexpr int kOldestNccl = NCCL_VERSION(2, 14, 0);
 
+// clang-format off
 #define MUSTER_NCCL_FUNCTIONS(X) \
-  X(GetVersion)                  \
-  X(GetUniqueId)                 \
-  X(CommInitRankConfig)          \
-  X(CommFinalize)                \
-  X(CommDestroy)                 \
-  X(CommAbort)                   \
-  X(CommGetAsyncError)           \
-  X(GetErrorString)              \
-  X(GetLastError)                \
-  X(AllReduce)                   \
-  X(Broadcast) X(Reduce) X(AllGather) X(ReduceScatter) X(Send) X(Recv) X(GroupStart) X(GroupEnd)
+  X(GetVersion) \
+  X(GetUniqueId) \
+  X(CommInitRankConfig) \
+  X(CommFinalize) \
+  X(CommDestroy) \
+  X(CommAbort) \
+  X(CommGetAsyncError) \
+  X(GetErrorString) \
+  X(GetLastError) \
+  X(AllReduce) \
+  X(Broadcast) \
+  X(Reduce) \
+  X(AllGather) \
+  X(ReduceScatter) \
+  X(Send) \
+  X(Recv) \
+  X(GroupStart) \
+  X(GroupEnd)
 
 #define MUSTER_CUDA_FUNCTIONS(X) \
-  X(GetDeviceCount)              \
-  X(GetDevice)                   \
-  X(SetDevice)                   \
-  X(DeviceGetPCIBusId)           \
-  X(EventRecord)                 \
-  X(EventQuery)                  \
-  X(EventDestroy)                \
-  X(StreamDestroy)               \
-  X(StreamWaitEvent)             \
-  X(Free)                        \
-  X(GetErrorName)                \
-  X(GetErrorString) X(GetLastError) X(PeekAtLastError) X(DriverGetVersion) X(RuntimeGetVersion)
+  X(GetDeviceCount) \
+  X(GetDevice) \
+  X(SetDevice) \
+  X(DeviceGetPCIBusId) \
+  X(EventRecord) \
+  X(EventQuery) \
+  X(EventDestroy) \
+  X(StreamDestroy) \
+  X(StreamWaitEvent) \
+  X(Free) \
+  X(GetErrorName) \
+  X(GetErrorString) \
+  X(GetLastError) \
+  X(PeekAtLastError) \
+  X(DriverGetVersion) \
+  X(RuntimeGetVersion)
+// clang-format on
 
 struct NcclTable {
   int version = 0;

@@ -41,6 +41,7 @@ struct Meeting {
     auto client = StoreClient::connect({"127.0.0.1", server.port(), milliseconds(20'000), false});
     REQUIRE(client.has_value());
     BackendPlan plan{.rank = rank, .size = size};
+    plan.world_ranks.reserve(static_cast<size_t>(size));
     for (int i = 0; i < size; ++i)
       plan.world_ranks.push_back(10 + i);
     plan.store = std::make_shared<PrefixStore>("c", std::shared_ptr<Store>(std::move(*client)));
