@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <array>
 #include <atomic>
 #include <thread>
 
@@ -304,16 +305,27 @@ TEST_CASE("abort() at any moment, two hundred times") {
 }
 
 TEST_CASE("closing in order disturbs nobody who is not done yet") {
-  run_ranks(3, [](const RankPlace& place) {
-    for (int round = 0; round < 30; ++round) {
-      const auto backend = place.backend(seconds(20), "round" + std::to_string(round));
-      std::vector<float> part(50'000, static_cast<float>(place.rank)), all(150'000);
-      Operation gather{.kind = OpKind::kGather, .root_or_peer = round % 3, .in = part, .out = all};
-      run(*backend, gather, seconds(20)).value();
-      // Who has sent its part is gone while the root still takes the others'.
-      backend->close(in(seconds(2))).value();
-    }
-  });
+  // Each rank closes as soon as it is done, while the others still wake up in the same operation.
+  run_ranks(
+      3,
+      [](const RankPlace& place) {
+        for (int round = 0; round < 500; ++round) {
+          const auto backend = place.backend(seconds(20), "round" + std::to_string(round));
+          const size_t count = size_t{1} << (round % 16);
+          std::vector<float> part(count, 1), all(3 * count);
+          Operation operation{.root_or_peer = round % 3, .in = part, .out = all};
+          const std::array kinds{OpKind::kAllReduce, OpKind::kGather, OpKind::kBarrier,
+                                 OpKind::kBroadcast, OpKind::kReduce};
+          operation.kind = kinds[static_cast<size_t>(round) % kinds.size()];
+          if (operation.kind != OpKind::kGather) operation.out = part;
+          const Result<void> result = run(*backend, operation, seconds(20));
+          expect(result.has_value(), std::string(to_string(operation.kind)) + " #" +
+                                         std::to_string(round) + ": " +
+                                         (result ? "" : result.error().message));
+          backend->close(in(seconds(2))).value();
+        }
+      },
+      {}, seconds(100));
 }
 
 TEST_CASE("an end with messages under way frees everything") {
