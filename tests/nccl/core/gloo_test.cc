@@ -189,7 +189,7 @@ TEST_CASE("gloo: aborting a communicator ends the making of its group") {
     Communicator all = world.communicator(Backend::kGloo, kOptions).value();
     if (world.rank() == 0) {
       std::thread other([&] {
-        const auto store = world.impl().open_store("world/0", seconds(10)).value();
+        const auto store = world.impl().open_store("world/gloo//0", seconds(10)).value();
         while (!came(*store, "/meet/0"))
           std::this_thread::yield();
         all.abort("enough").value();
