@@ -10,7 +10,8 @@ namespace muster {
 
 LiveSource::LiveSource(Loop& loop, Parts parts)
     : parts_(std::move(parts)),
-      sampler_(loop, {[this]() -> const JobState& { return state(); }, parts_.logs, parts_.plan}) {
+      sampler_(loop, {[this]() -> const JobState& { return state(); }, parts_.logs, parts_.plan,
+                      kProc, [this](int local_rank) { return parts_.job.page(local_rank); }}) {
   if (parts_.run_dir.empty()) return;
   keeper_.emplace(
       loop, parts_.run_dir,

@@ -42,6 +42,42 @@ TEST_CASE("the first death in the loop's order is the root cause, not the lowest
   CHECK(verdict->victims == std::vector<size_t>{2});
 }
 
+TEST_CASE("who only lost a peer is not the root cause if somebody failed by himself") {
+  Evidence lost = exited(0, 1);
+  lost.error_file_present = true;
+  lost.error_file_text =
+      R"({"message": {"message": "E: peer", "extraInfo": {"comm_error": "peer_lost"}}})";
+  Evidence broken = exited(2, 1);  // only its page tells
+  broken.broken_operation = true;
+  std::vector<Evidence> deaths = {lost, broken, killed(3, SIGKILL), exited(1, 7)};
+  auto verdict = judge(deaths);
+  REQUIRE(verdict);
+  CHECK(verdict->root.rank == 3);
+  CHECK(verdict->root_index == 2);
+  REQUIRE(verdict->others.size() == 3);
+  CHECK(verdict->others[0].rank == 0);
+  CHECK(verdict->others[0].comm_error == "peer_lost");
+  CHECK(verdict->others[1].rank == 2);
+  CHECK(verdict->others[1].comm_error == "operation_failed");
+  CHECK(verdict->others[2].rank == 1);
+}
+
+TEST_CASE("who gave up by a deadline stays the root cause, and so does the first of lost peers") {
+  Evidence late = exited(0, 1);
+  late.error_file_present = true;
+  late.error_file_text =
+      R"({"message": {"message": "E: late", "extraInfo": {"comm_error": "timeout"}}})";
+  late.broken_operation = true;
+  CHECK(judge(std::vector<Evidence>{late, exited(1, 3)})->root.rank == 0);
+  Evidence first = exited(4, 1), second = exited(5, 1);
+  first.broken_operation = second.broken_operation = true;
+  CHECK(judge(std::vector<Evidence>{first, second})->root.rank == 4);
+  // A signal is no lost peer.
+  Evidence crashed = killed(6, SIGSEGV);
+  crashed.broken_operation = true;
+  CHECK(judge(std::vector<Evidence>{crashed, exited(1, 3)})->root.rank == 6);
+}
+
 TEST_CASE("an error file with an older clock does not change the culprit") {
   Evidence late = exited(0, 5);
   late.error_file_present = true;

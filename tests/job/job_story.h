@@ -122,6 +122,10 @@ inline JobStory eventful_story() {
   story.stops(0, 15).stops(2, 15).after_ms(10).exits(0, 15).after_ms(30'000).stops(2, 9);
   story.exits(2, 9).say(found).say(event::RestartScheduled{1, 1, 1, true});
   story.say(event::VictimsFound{0, {{"0,2", "stopped by muster"}}});
+  story.say(event::CollectivesFound{0,
+                                    {{"missing", "world", "all_reduce", 128, 4'200'000, "float32",
+                                      "1", "0,2", 61'000'000, "rank 1 never entered all_reduce"}},
+                                    2});
   story.say(event::Trouble{"store", "peer 127.0.0.1:5 sent nonsense"});
   story.say(event::NodeJoined{"n1", "node-b", "10.0.0.2", 7, 8, false, "/logs/b"});
   story.say(event::NodeLost{"n1", "node-b", 1, "closed", "its connection was closed"});

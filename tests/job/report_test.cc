@@ -45,6 +45,24 @@ event::FailureFound exception_of(const JobStory& story, int rank, size_t lines =
 
 }  // namespace
 
+TEST_CASE("what the workers were doing is told after the evidence, the cause first") {
+  JobStory story;
+  story.start(4).start_attempt(4);
+  story.after_ms(5'000).exits(0, 1 << 8);
+  story.say(story.failure(0, "all_reduce: not done in 60 s"));
+  event::CollectivesFound found;
+  for (const char* text : {"rank 3 never entered all_reduce #128 (4.2 MB, float32)", "b", "c", "d"})
+    found.found.emplace_back().text = text;
+  story.say(found);
+  story.ends(Outcome::kFailed, 1);
+  std::string all;
+  for (const std::string& line : final_report(story.state, kPaths))
+    all += line + "\n";
+  CHECK(all.find("  operations   rank 3 never entered all_reduce #128 (4.2 MB, float32)\n"
+                 "               b\n"
+                 "               c\n") != std::string::npos);
+}
+
 TEST_CASE("a failed job is explained from the culprit down to what is left") {
   JobStory story;
   story.start(8).start_attempt(8).after_ms(751'000).exits(1, 256);

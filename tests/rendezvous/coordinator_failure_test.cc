@@ -55,6 +55,75 @@ TEST_CASE("the first notice stops all others in the same call, later ones stop n
   CHECK(round.last.empty());
 }
 
+TEST_CASE("a node that only lost a peer is not to blame when the peer's failure is known") {
+  Three round(0);
+  round.fail("b", 3);
+  round.fail("c", 4);
+  NodeOutcome lost;
+  lost.root = Round::failure(3);
+  lost.root->comm_error = "peer_lost";
+  round.settle("b", lost);
+  round.settle_failed("c", 4);
+  round.settle_stopped("h");
+  REQUIRE(round.verdict().root);
+  CHECK(round.verdict().root->rank == 4);
+  REQUIRE(round.verdict().others.size() == 1);
+  CHECK(round.verdict().others[0].rank == 3);
+}
+
+TEST_CASE("the pages of all nodes are looked at together, and each tells of its own ranks") {
+  Three round(0);
+  auto operations = [](int rank, bool inside) {
+    auto made = std::make_shared<RankOperations>();
+    RankCommunicator& world = made->communicators.emplace_back();
+    world.rank = rank;
+    world.size = 6;
+    world.members = {{0, 1, 6}};
+    if (!inside) return made;
+    RankCall& call = world.calls.emplace_back();
+    call.sequence = world.collectives = 1;
+    call.age_us = 20'000'000;
+    return made;
+  };
+  round.fail("c", 5);
+  NodeOutcome outcome;
+  for (int rank = 0; rank < 2; ++rank)
+    outcome.operations.push_back({rank, RankEnd::kRunning, 0, operations(rank, true)});
+  outcome.operations.push_back({4, RankEnd::kDied, 0, operations(4, true)});  // not its own
+  round.settle("h", outcome);
+  outcome.operations.clear();
+  for (int rank = 2; rank < 4; ++rank)
+    outcome.operations.push_back({rank, RankEnd::kRunning, 0, operations(rank, true)});
+  round.settle("b", outcome);
+  outcome.operations.clear();
+  outcome.operations.push_back({4, RankEnd::kRunning, 0, operations(4, true)});
+  outcome.operations.push_back({5, RankEnd::kDied, 0, operations(5, false)});
+  outcome.root = Round::failure(5);
+  round.settle("c", outcome);
+  REQUIRE(round.verdict().collectives.found.size() == 1);
+  CHECK(round.verdict().collectives.found[0].text ==
+        "rank 5 died before it entered barrier #1; ranks 0-4 wait since 20 s");
+}
+
+TEST_CASE("a job that is stopped tells what its workers were in, lost nodes too") {
+  Three round(0);
+  auto operations = std::make_shared<RankOperations>();
+  RankCommunicator& world = operations->communicators.emplace_back();
+  world.size = 6;
+  world.members = {{0, 1, 6}};
+  RankCall& call = world.calls.emplace_back();
+  call.sequence = world.collectives = 1;
+  call.age_us = 20'000'000;
+  round.signal("h");
+  NodeOutcome outcome;
+  outcome.operations = {{0, RankEnd::kRunning, 0, operations}};
+  round.settle("h", outcome);
+  round.lose("c");
+  round.settle_stopped("b");
+  REQUIRE(round.all<action::Tell>().size() > 0);
+  CHECK(round.verdict().collectives.found.at(0).suspects == "4-5");
+}
+
 TEST_CASE("who has finished is not stopped") {
   Three round;
   round.complete("h");

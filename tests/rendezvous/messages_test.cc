@@ -134,6 +134,15 @@ TEST_CASE("what an agent says survives the way to the coordinator") {
   CHECK(outcome.left_running);
   CHECK(outcome.trouble == "oh");
   CHECK_FALSE(agent_round_trip(NodeOutcome{}).root);
+  CHECK(agent_round_trip(NodeOutcome{}).operations.empty());
+  auto operations = std::make_shared<RankOperations>();
+  operations->communicators.emplace_back().id = 77;
+  NodeOutcome told;
+  told.operations = {{5, RankEnd::kDied, 0, operations}, {6, RankEnd::kRunning, 0, nullptr}};
+  const NodeOutcome back = agent_round_trip(told);
+  REQUIRE(back.operations.size() == 2);
+  CHECK(back.operations[0].rank == 5);
+  CHECK(back.operations[0].operations->communicators.at(0).id == 77);
 
   message::StopRequest request =
       agent_round_trip(message::StopRequest{{15, 12, 1000, "user ann, kill", false, "a"}, true});
@@ -299,6 +308,18 @@ TEST_CASE("events of a later version are skipped, more than a message may have a
   CHECK(agent_round_trip(sent).events.size() == kMaxEventsPerMessage);
 }
 
+namespace {
+
+std::vector<KnownRank> many_operations() {
+  auto operations = std::make_shared<RankOperations>();
+  operations->communicators.resize(kMaxRankCommunicators);
+  for (RankCommunicator& communicator : operations->communicators)
+    communicator.calls.resize(kMaxOpenCalls + kMaxDoneCalls);
+  return std::vector<KnownRank>(1000, {1, RankEnd::kRunning, 0, operations});
+}
+
+}  // namespace
+
 TEST_CASE("the largest of everything fits into a frame") {
   const std::string wide(5'000, '"');  // each becomes two
   std::string tall;
@@ -308,10 +329,12 @@ TEST_CASE("the largest of everything fits into a frame") {
     const event::FailureFound failure = some_failure(65, text);
     const std::vector<event::FailureFound> others(9, failure);
     const std::vector<event::VictimGroup> victims(9, {text, text});
-    CHECK(encode(AgentMessage(NodeOutcome{1, false, failure, others, victims, true, text})).size() <
-          kMaxFrame);
-    CHECK(encode(HostMessage(AttemptVerdict{1, failure, others, victims, true, 1})).size() <
-          kMaxFrame);
+    NodeOutcome outcome{1, false, failure, others, victims, true, text};
+    outcome.operations = many_operations();
+    CHECK(encode(AgentMessage(outcome)).size() < kMaxFrame);
+    AttemptVerdict verdict{1, failure, others, victims, true, 1};
+    verdict.collectives.found.assign(100, {text, text, text, 1, 1, text, text, text, 1, text});
+    CHECK(encode(HostMessage(verdict)).size() < kMaxFrame);
     message::Events events;
     events.events.assign(kMaxEventsPerMessage + 1, event::Trouble{text, text});
     CHECK(encode(AgentMessage(events)).size() < kMaxFrame);

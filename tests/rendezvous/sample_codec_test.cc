@@ -25,6 +25,8 @@ RankSample full_sample(int rank) {
   sample.steps = 1000;
   sample.steps_per_s = 3.25;
   sample.loss = -0.125;
+  sample.heartbeat_us = kNow - 20'000;
+  sample.values = {{"accuracy", 0.93}, {"lr", 1e-3}};
   return sample;
 }
 
@@ -52,6 +54,9 @@ void check_equal(const RankSample& a, const RankSample& b) {
   CHECK(a.steps == b.steps);
   CHECK(a.steps_per_s == b.steps_per_s);
   CHECK(a.loss == b.loss);
+  CHECK(a.heartbeat_us == b.heartbeat_us);
+  CHECK(a.values == b.values);
+  CHECK(!a.operations == !b.operations);
 }
 
 }  // namespace
@@ -68,11 +73,31 @@ TEST_CASE("samples survive the way, known values and unknown ones") {
     check_equal(back.samples[i], samples[i]);
 }
 
+TEST_CASE("operations travel with their sample") {
+  RankSample sample = full_sample(2);
+  auto operations = std::make_shared<RankOperations>();
+  operations->communicators.emplace_back().id = 7;
+  sample.operations = operations;
+  const Decoded back = decode(encode_samples(0, {sample, full_sample(3)}));
+  REQUIRE(back.good);
+  REQUIRE(back.samples.at(0).operations);
+  CHECK(back.samples[0].operations->communicators.at(0).id == 7);
+  CHECK_FALSE(back.samples[1].operations);
+}
+
+TEST_CASE("more values than a page has are left out, and refused when they come") {
+  RankSample sample = full_sample(0);
+  sample.values.assign(worker_page::kMaxValues + 1, {"name", 1.0});
+  CHECK(decode(encode_samples(0, {sample})).samples.at(0).values.size() ==
+        static_cast<size_t>(worker_page::kMaxValues));
+}
+
 TEST_CASE("a sample is small") {
   std::vector<RankSample> samples;
   for (int rank = 0; rank < 8; ++rank) {
     RankSample sample = full_sample(rank);
     sample.loss.reset();
+    sample.values.clear();
     samples.push_back(sample);
   }
   CHECK(encode_samples(0, samples).size() < 8 * 40);
@@ -89,14 +114,14 @@ TEST_CASE("every sample that was cut is refused") {
 
 TEST_CASE("another version is refused") {
   std::string bytes = encode_samples(1, {full_sample(0)});
-  bytes[0] = 2;
+  bytes[0] = 1;
   CHECK_FALSE(decode(bytes).good);
 }
 
 TEST_CASE("no more samples than the limit go into a message or come out of one") {
   const std::vector<RankSample> many(kMaxSamplesPerMessage + 1, full_sample(0));
   CHECK(decode(encode_samples(0, many)).samples.size() == kMaxSamplesPerMessage);
-  std::string claim("\x01\x00\x81\x08", 4);  // 1025 of them
+  std::string claim("\x02\x00\x81\x08", 4);  // 1025 of them
   CHECK_FALSE(decode(claim + std::string(1'000'000, '\0')).good);
 }
 
@@ -119,14 +144,14 @@ TEST_CASE("what is no number is left out, and is refused when it comes") {
   RankSample only_loss;
   only_loss.loss = 1.0;
   std::string bytes = encode_samples(0, {only_loss});
-  bytes.replace(bytes.size() - 8, 8, "\xff\xff\xff\xff\xff\xff\xff\xff");
+  bytes.replace(bytes.size() - 9, 8, "\xff\xff\xff\xff\xff\xff\xff\xff");
   CHECK_FALSE(decode(bytes).good);
 }
 
 TEST_CASE("numbers that never end or do not fit are refused") {
-  CHECK_FALSE(decode("\x01" + std::string(100, '\xff')).good);
+  CHECK_FALSE(decode("\x02" + std::string(100, '\xff')).good);
   // A rank below 0: attempt 0, one sample, distance -1.
-  CHECK_FALSE(decode(std::string("\x01\x00\x01\x01\x00\x00", 6)).good);
+  CHECK_FALSE(decode(std::string("\x02\x00\x01\x01\x00\x00\x00", 7)).good);
 }
 
 }  // namespace muster

@@ -47,6 +47,34 @@ TEST_CASE_FIXTURE(PushTest, "samples are told again and again once there is an a
   REQUIRE(run_until([&] { return sent.back().attempt == 4; }));
 }
 
+TEST_CASE_FIXTURE(PushTest, "samples with many operations go into several messages") {
+  auto operations = std::make_shared<RankOperations>();
+  for (size_t i = 0; i < kMaxRankCommunicators; ++i) {
+    RankCommunicator& communicator = operations->communicators.emplace_back();
+    communicator.calls.resize(kMaxOpenCalls + kMaxDoneCalls);
+  }
+  RankSample sample;
+  sample.operations = operations;
+  SamplePush push(loop,
+                  {[&] { return std::vector<RankSample>(200, sample); },
+                   [this](message::Samples batch) {
+                     CHECK(encode(AgentMessage(batch)).size() < kMaxSampleBytes + 1024);
+                     sent.push_back(std::move(batch));
+                     return true;
+                   }},
+                  Milliseconds(1'000'000));
+  push.assigned(assignment(0));
+  size_t told = 0;
+  CHECK(run_until([&] {
+    told = 0;
+    for (const message::Samples& batch : sent)
+      told += batch.samples.size();
+    return told >= 200;
+  }));
+  CHECK(told == 200);
+  CHECK(sent.size() > 1);
+}
+
 TEST_CASE_FIXTURE(PushTest, "while somebody looks they come more often") {
   SamplePush push(loop, callbacks(), Milliseconds(1'000'000));
   push.assigned(assignment(0, 1));

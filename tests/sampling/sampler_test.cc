@@ -2,9 +2,11 @@
 #include "supervisor/sampling/sampler.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "job/job_story.h"
 #include "logs/job_logs_fixture.h"
+#include "nccl/page/written_page.h"
 #include "store/server_fixture.h"
 #include "supervisor/sampling/reported_progress.h"
 
@@ -17,12 +19,14 @@ struct SamplerTest : JobLogsTest {
   JobStory story;
   std::unique_ptr<Sampler> sampler;
   int looks = 0;
+  std::shared_ptr<const UniqueFd> page;  // of all workers
 
   void run(const std::vector<std::string>& scripts) {
     const int workers = static_cast<int>(scripts.size());
     begin(workers);
     sampler = std::make_unique<Sampler>(
-        loop, Sampler::Parts{[this]() -> const JobState& { return story.state; }, *logs, plan});
+        loop, Sampler::Parts{[this]() -> const JobState& { return story.state; }, *logs, plan,
+                             kProc, [this](int) { return page; }});
     sampler->set_on_look([this] { ++looks; });
     story.start(workers);
     event::AttemptStarted started;
@@ -68,6 +72,29 @@ TEST_CASE_FIXTURE(SamplerTest, "a worker's processor, memory, output and progres
   CHECK(samples[1].rank == 1);
   CHECK(samples[1].last_output_us == 0);
   CHECK(samples[1].step == -1);
+}
+
+TEST_CASE_FIXTURE(SamplerTest, "what a worker's page tells wins over what its lines seem to say") {
+  testing::WrittenPage written;
+  written.own(0, 1);
+  written->progress.step = 41;
+  written->progress.total = 100;
+  written->progress.heartbeat_ns = testing::monotonic_ns() - 5'000'000'000;
+  std::strcpy(written->progress.named[0].name, "accuracy");
+  written->progress.named[0].value = 0.5;
+  written->progress.values = 1;
+  auto& block = written.communicator(0, 1, 0, {0});
+  testing::WrittenPage::enter(block, {});
+  page = std::make_shared<const UniqueFd>(::dup(written.fd()));
+  run({"echo 'step 3/10 loss: 0.5'; sleep 100"});
+  const auto samples = samples_when([](const RankSample& one) { return one.step == 41; });
+  CHECK(samples[0].steps == 100);
+  CHECK(samples[0].values == std::vector<std::pair<std::string, double>>{{"accuracy", 0.5}});
+  const int64_t age_us = samples[0].time_us - samples[0].heartbeat_us;
+  CHECK(age_us > 4'900'000);
+  CHECK(age_us < 60'000'000);
+  REQUIRE(samples[0].operations);
+  CHECK(samples[0].operations->communicators.at(0).calls.size() == 1);
 }
 
 TEST_CASE_FIXTURE(SamplerTest, "of a stream that goes straight to its file the file tells") {

@@ -280,6 +280,54 @@ TEST_CASE_FIXTURE(Status, "it stays small for a thousand ranks and for four thou
   CHECK(text().size() < kMaxStatusBytes);
 }
 
+TEST_CASE_FIXTURE(Status, "who keeps whom waiting is said while the job runs") {
+  start(4);
+  start_attempt(4);
+  after_ms(100'000);
+  for (int rank = 0; rank < 4; ++rank) {
+    RankSample& one = sample(rank);
+    one.time_us = kStartUs + now_us - 1'000'000;
+    one.heartbeat_us = one.time_us - 2'000'000;
+    one.values = {{"accuracy", 0.5}};
+    auto operations = std::make_shared<RankOperations>();
+    RankCommunicator& world = operations->communicators.emplace_back();
+    world.name = "world";
+    world.rank = rank;
+    world.size = 4;
+    world.members = {{0, 1, 4}};
+    if (rank != 3) {
+      RankCall& call = world.calls.emplace_back();
+      call.kind = comm::detail::OpKind::kBarrier;
+      call.sequence = world.collectives = 1;
+      call.age_us = 60'000'000;
+    }
+    one.operations = operations;
+  }
+  const Json status = json();
+  const Json& found = status["collectives"].at(0);
+  CHECK(found["text"] ==
+        "rank 3 never entered barrier #1 and has entered no operation yet; ranks 0-2 wait since "
+        "61 s");
+  CHECK(found["suspects"] == "3");
+  CHECK(found["waiting"] == "0-2");
+  CHECK(found["waited_s"] == 61.0);
+  CHECK(found["bytes"].is_null());
+  CHECK(status["attention"].at(0) == found["text"]);
+  CHECK(status["collectives_left_out"] == 0);
+  const Json& rank = status["ranks"].at(0);
+  CHECK(rank["heartbeat_s"] == 3.0);
+  CHECK(rank["values"] == Json::parse(R"([["accuracy", 0.5]])"));
+  CHECK(rank["operation"]["call"] == "barrier #1");
+  CHECK(rank["operation"]["state"] == "running");
+  // When it ended it is as it was told then.
+  say(failure(3, "exited with code 1"));
+  event::CollectivesFound kept;
+  kept.found.emplace_back().text = "as it was";
+  say(kept);
+  CHECK(json()["collectives"].at(0)["text"] == "as it was");
+  CHECK(json()["failure"]["collectives"].at(0)["text"] == "as it was");
+}
+
 // Everything at once, with texts that double when they are quoted.
 TEST_CASE_FIXTURE(Status, "it stays small whatever the job holds") {
   const std::string quotes = repeated("\"\\", 3'000);
@@ -302,6 +350,10 @@ TEST_CASE_FIXTURE(Status, "it stays small whatever the job holds") {
   }
   std::vector<event::VictimGroup> groups(500, {repeated("1,3,", 2'000), quotes});
   say(event::VictimsFound{0, groups});
+  event::CollectivesFound collectives;
+  collectives.found.assign(40, {quotes, quotes, quotes, 1, 1, quotes, repeated("1,3,", 2'000),
+                                repeated("1,3,", 2'000), 1, quotes});
+  say(collectives);
   for (int i = 0; i < 5'000; ++i)
     wait(static_cast<uint32_t>(i),
          quotes + static_cast<char>('a' + i % 26) + static_cast<char>('a' + i / 26 % 26), i);

@@ -115,6 +115,21 @@ export interface Attempt {
   failure: Known<Failure>;
   other_failures: Failure[];
   victims: VictimGroup[];
+  collectives?: Collective[]; // what its workers were doing when it was ended
+}
+
+// Who keeps whom waiting in an operation of a communicator.
+export interface Collective {
+  kind: string;
+  text: string;
+  suspects: string; // "0-2,5"
+  waiting: string;
+  waited_s: number;
+  communicator: string;
+  operation: string;
+  sequence: number;
+  bytes: Known<number>;
+  data_type: Known<string>;
 }
 
 export interface Rank {
@@ -173,6 +188,9 @@ export interface Sample {
   steps?: Known<number>;
   steps_per_s?: Known<number>;
   loss?: Known<number>;
+  heartbeat_us?: Known<number>;
+  values?: [string, Known<number>][]; // that it reports under names of its own
+  operation?: Known<{ call: string; state: "running" | "done" | "failed"; since_us: number }>;
 }
 
 // A line of events.jsonl (docs/events.md). What else it has depends on its name.
@@ -217,6 +235,7 @@ export interface StoreStatus {
 }
 export interface Status {
   attention?: string[];
+  collectives?: Collective[];
   store?: Known<StoreStatus>;
 }
 

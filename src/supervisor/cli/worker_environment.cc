@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/cli/worker_environment.h"
 
+#include "nccl/report/worker_page.h"
 #include "supervisor/cli/values.h"
 
 namespace muster {
@@ -69,6 +70,10 @@ Environment environment_for(const LaunchPlan& plan, const WorkerPlan& worker,
   set_number("TORCHELASTIC_RESTART_COUNT", assignment.restart_count);
   set_variable(whole, "TORCHELASTIC_ERROR_FILE", files.error_file);
   if (!files.timer_file.empty()) set_variable(whole, "TORCHELASTIC_TIMER_FILE", files.timer_file);
+  // One that is inherited is our own, where a worker of another muster has started us.
+  if (!files.page.empty() || lookup(whole, worker_page::kVariable)) {
+    set_variable(whole, worker_page::kVariable, files.page);
+  }
   return whole;
 }
 

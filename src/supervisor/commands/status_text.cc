@@ -104,10 +104,20 @@ struct Writer {
     out.field("reason", text_of(failure, "reason"));
     out.field("hint", text_of(failure, "hint"), Paint::kBold);
     out.field("note", text_of(failure, "note"));
+    operations(failure);
     excerpt(failure);
     out.field("log", text_of(failure, "stderr_log"));
     if (text_of(failure, "stderr_log").empty()) out.field("log", text_of(failure, "stdout_log"));
     others(failure);
+  }
+
+  // What the workers were doing, the cause first.
+  void operations(const Json& failure) {
+    std::string label = "operations";
+    for (const Json& one : json_part(failure, "collectives")) {
+      out.field(label, text_of(one, "text"));
+      label.clear();
+    }
   }
 
   void excerpt(const Json& failure) {

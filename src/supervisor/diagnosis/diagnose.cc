@@ -20,6 +20,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kMaxMessage = 400;     // characters
+constexpr size_t kMaxName = 40;         // of a kind of error
 constexpr size_t kExcerptLines = 20;    // last lines of a stream
 constexpr size_t kTracebackLines = 60;  // of a traceback: its end
 // An exception that ends a process is the last thing it prints, but for destructors and atexit.
@@ -294,6 +295,10 @@ event::FailureFound diagnose(const Evidence& evidence) {
   failure.message = cut_line(rule.message(facts), kMaxMessage);
   take_excerpt(facts, failure);
   failure.note = make_note(rule, facts);
+  if (facts.error_file) failure.comm_error = cut_line(facts.error_file->comm_error, kMaxName);
+  if (failure.comm_error.empty() && evidence.broken_operation) {
+    failure.comm_error = "operation_failed";
+  }
   failure.can_heal = can_heal(rule, facts);
   return failure;
 }

@@ -31,6 +31,7 @@ struct Evidence {
   std::string error_file;  // path, "" if there is none
   bool error_file_present = false;
   std::string error_file_text;
+  bool broken_operation = false;  // the last that its page shows had failed
 };
 
 // Judges one worker: kind, one-line message, excerpt, whether a restart may help. Never throws and
@@ -44,10 +45,16 @@ std::vector<std::string_view> failure_kinds();
 // ended, however it ended then (by that signal, with a code of its own, crashing in its teardown).
 bool is_victim(const Evidence& evidence);
 
+// True if the failure may well be what another rank's failure has done to this one: a connection to
+// it broke. Whoever failed by itself comes first as the root cause then, in whatever order they
+// died: a program that ends slowly is outlived by none of its peers.
+bool of_lost_peer(const event::FailureFound& failure);
+
 // Why an attempt failed, from the evidence of its dead workers in the order of death.
 struct Verdict {
-  event::FailureFound root;                 // the first death that was no success and not ours
-  std::vector<event::FailureFound> others;  // later ones before our first stop signal: independent
+  event::FailureFound root;                 // the first death that was no success and not ours,
+                                            // and not of a lost peer if there is another
+  std::vector<event::FailureFound> others;  // other ones before our first stop signal: independent
   std::vector<size_t> victims;              // indices into the evidence
   size_t root_index = 0;                    // the root's
 };

@@ -73,6 +73,7 @@ ErrorFile parse_error_file(std::string_view text) {
     file.callstack = clean_lines(string_at(*extra, "py_callstack"));
     for (std::string& line : file.callstack)
       line = with_readable_name(std::move(line));
+    file.comm_error = first_line(string_at(*extra, "comm_error"));
   }
   return file;
 }

@@ -20,6 +20,7 @@ struct ErrorFile {
   std::string problem;
   std::string message;                 // first line, cleaned
   std::vector<std::string> callstack;  // cleaned; names of C++ as a person writes them
+  std::string comm_error;              // of the worker library: "timeout", "peer_lost", ...
 
   // Written by a native program: not a Python traceback.
   bool native() const;

@@ -148,10 +148,13 @@ struct FailureFound {
   std::vector<std::string> excerpt;  // last lines or end of the traceback
   std::string excerpt_source;        // "stderr", "stdout", "error file"
   std::string note;                  // "error file unreadable: ...", hints
-  bool can_heal = true;              // a restart may help
-  int64_t ran_us = -1;               // how long the worker ran; -1 if unknown
-  int64_t time_us = 0;               // its end, unix time on the coordinator's clock; 0 if unknown
-  std::string stdout_log;            // paths on `host`, "" if there is none
+  // Set if communication with other ranks failed first: "timeout", "peer_lost", ... as the worker
+  // library calls it, "operation_failed" if only its page tells.
+  std::string comm_error;
+  bool can_heal = true;    // a restart may help
+  int64_t ran_us = -1;     // how long the worker ran; -1 if unknown
+  int64_t time_us = 0;     // its end, unix time on the coordinator's clock; 0 if unknown
+  std::string stdout_log;  // paths on `host`, "" if there is none
   std::string stderr_log;
 };
 
@@ -166,6 +169,28 @@ struct VictimGroup {
 struct VictimsFound {
   int attempt = 0;
   std::vector<VictimGroup> groups;
+};
+
+// Who keeps whom waiting in the operations of communicators (diagnosis/collectives.h): the short
+// and the structured form of one sentence.
+struct CollectiveFinding {
+  std::string kind;          // missing, mismatch, message, circle, died, stuck
+  std::string communicator;  // its name
+  std::string operation;     // "all_reduce"
+  int64_t sequence = 0;      // its number in the communicator
+  int64_t bytes = -1;        // -1: it has none
+  std::string data_type;     // "float32", "" likewise
+  std::string suspects;      // ranks to look at, "3", "0-2,5"; "" if there are none
+  std::string waiting;       // ranks
+  int64_t waited_us = 0;     // the longest of them
+  std::string text;
+};
+
+// What an attempt's workers were doing when it was ended. After its FailureFound, if there is one.
+struct CollectivesFound {
+  int attempt = 0;
+  std::vector<CollectiveFinding> found;  // what explains most first
+  int left_out = 0;
 };
 
 struct RestartScheduled {
@@ -234,9 +259,9 @@ using EventBody =
     std::variant<event::JobStarted, event::AttemptStarted, event::WorkerSpawned, event::SpawnFailed,
                  event::FirstOutput, event::WorkerExited, event::SignalSent, event::SignalReceived,
                  event::StopOrdered, event::RestartRequested, event::FailureFound,
-                 event::VictimsFound, event::RestartScheduled, event::LeftoverFound,
-                 event::NodeJoined, event::NodeLost, event::NodesAwaited, event::Trouble,
-                 event::JobEnded>;
+                 event::VictimsFound, event::CollectivesFound, event::RestartScheduled,
+                 event::LeftoverFound, event::NodeJoined, event::NodeLost, event::NodesAwaited,
+                 event::Trouble, event::JobEnded>;
 
 struct Event {
   int64_t seq = 0;  // from 0, no gaps

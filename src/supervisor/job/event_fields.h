@@ -177,6 +177,7 @@ void describe(A&& a, event::FailureFound& e) {
   a("excerpt", e.excerpt);
   a("excerpt_source", e.excerpt_source);
   a("note", e.note);
+  a("comm_error", e.comm_error);
   a("can_heal", e.can_heal);
   a("ran_us", e.ran_us);
   a("time_us", e.time_us);
@@ -194,6 +195,27 @@ template <typename A>
 void describe(A&& a, event::VictimsFound& e) {
   a("attempt", e.attempt);
   a("groups", e.groups);
+}
+
+template <typename A>
+void describe(A&& a, event::CollectiveFinding& e) {
+  a("kind", e.kind);
+  a("communicator", e.communicator);
+  a("operation", e.operation);
+  a("sequence", e.sequence);
+  a("bytes", e.bytes);
+  a("data_type", e.data_type);
+  a("suspects", e.suspects);
+  a("waiting", e.waiting);
+  a("waited_us", e.waited_us);
+  a("text", e.text);
+}
+
+template <typename A>
+void describe(A&& a, event::CollectivesFound& e) {
+  a("attempt", e.attempt);
+  a("found", e.found);
+  a("left_out", e.left_out);
 }
 
 template <typename A>

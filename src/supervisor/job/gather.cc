@@ -13,6 +13,7 @@
 #include "loop/pool.h"
 #include "loop/timer.h"
 #include "loop/unique_fd.h"
+#include "supervisor/job/known_operations.h"
 
 namespace muster {
 
@@ -41,6 +42,7 @@ struct Item {
   Evidence evidence;
   std::string stdout_path;
   std::string stderr_path;
+  std::shared_ptr<const UniqueFd> page;
 };
 
 void read_files(Item& item) {
@@ -55,6 +57,7 @@ void read_files(Item& item) {
         read_part(item.stderr_path, static_cast<int64_t>(kTailBytes), true).value_or("");
   }
   e.wrote_output = e.wrote_output || !e.stdout_tail.empty() || !e.stderr_tail.empty();
+  if (item.page) e.broken_operation = ended_in_broken_operation(*item.page);
   if (e.error_file.empty()) return;
   if (auto text = read_part(e.error_file, kMaxErrorFile, false)) {
     e.error_file_present = true;
@@ -100,6 +103,7 @@ Item item_for(const AttemptState& attempt, int local_rank, const JobLogs& logs) 
 }  // namespace
 
 void gather_evidence(Loop& loop, const AttemptState& attempt, const JobLogs& logs,
+                     const WorkerPages& pages,
                      const std::optional<event::SpawnFailed>& spawn_failed,
                      std::function<void(std::vector<Evidence>)> on_gathered) {
   auto items = std::make_shared<std::vector<Item>>();
@@ -123,6 +127,7 @@ void gather_evidence(Loop& loop, const AttemptState& attempt, const JobLogs& log
     e.stopped_for = rank.stopped_for;
     e.stop_signal = rank.stop_signal;
     e.wrote_output = rank.wrote_stdout || rank.wrote_stderr;
+    item.page = pages.find(rank.local_rank);
     items->push_back(std::move(item));
   }
   auto gathering = std::make_shared<Gathering>();

@@ -9,6 +9,7 @@
 #include "supervisor/diagnosis/diagnose.h"
 #include "supervisor/job/state.h"
 #include "supervisor/logs/job_logs.h"
+#include "supervisor/workers/worker_pages.h"
 
 namespace muster {
 
@@ -17,6 +18,7 @@ namespace muster {
 // read in the pool: they may lie on a file system that stalls;
 // then the verdict has to do without them.
 void gather_evidence(Loop& loop, const AttemptState& attempt, const JobLogs& logs,
+                     const WorkerPages& pages,
                      const std::optional<event::SpawnFailed>& spawn_failed,
                      std::function<void(std::vector<Evidence>)> on_gathered);
 

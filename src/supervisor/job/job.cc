@@ -9,6 +9,7 @@
 #include "loop/check.h"
 #include "supervisor/diagnosis/wait_status.h"
 #include "supervisor/job/gather.h"
+#include "supervisor/job/known_operations.h"
 #include "supervisor/job/outcome.h"
 #include "supervisor/workers/proc_fs.h"
 
@@ -61,6 +62,8 @@ void Job::start_attempt() {
   stuck_.reset();
   stopped_ = false;
   trouble_.clear();
+  operations_.clear();
+  pages_ = std::make_unique<WorkerPages>(static_cast<int>(parts_.plan.workers.size()));
   watchdogs_ = std::make_unique<Watchdogs>(
       parts_.loop, parts_.watchdogs,
       Watchdogs::Callbacks{
@@ -146,9 +149,9 @@ Result<void> Job::start_worker(const WorkerPlan& worker) {
   SpawnSpec spec;
   spec.executable = worker.executable;
   spec.argv = worker.argv;
-  spec.environment =
-      environment_for(parts_.plan, worker, assignment_,
-                      AttemptFiles{parts_.logs.error_file(local_rank), watchdogs_->timer_path()});
+  spec.environment = environment_for(parts_.plan, worker, assignment_,
+                                     AttemptFiles{parts_.logs.error_file(local_rank),
+                                                  watchdogs_->timer_path(), make_page(local_rank)});
   spec.stdio = std::move(*stdio);
   spec.controlling_terminal =
       parts_.plan.options.pty && spec.stdio[0].kind == StdioSource::Kind::kFd;
@@ -165,6 +168,17 @@ Result<void> Job::start_worker(const WorkerPlan& worker) {
   parts_.logs.worker_started(local_rank, *pid);
   watchdogs_->worker_started(local_rank, *pid);
   return {};
+}
+
+// A job runs as well without.
+std::string Job::make_page(int local_rank) {
+  Result<std::string> path = pages_->make(local_rank);
+  if (path) return *path;
+  if (!std::exchange(told_no_pages_, true)) {
+    parts_.recorder.trouble("pages",
+                            "no pages for the workers to report in: " + path.error().message);
+  }
+  return "";
 }
 
 void Job::on_first_output(int local_rank, Stream stream) {
@@ -219,9 +233,20 @@ void Job::fail(const event::FailureFound& preliminary) {
 }
 
 void Job::begin_stop(int signal, StopReason reason) {
+  note_stop();
+  group_->stop(signal, reason);
+}
+
+void Job::kill_now(StopReason reason) {
+  note_stop();
+  group_->kill_now(reason);
+}
+
+// What the workers were doing is read before they hear of it.
+void Job::note_stop() {
+  if (!stopped_) operations_ = known_operations(*parts_.recorder.state().current(), *pages_);
   stage_ = Stage::kStopping;
   stopped_ = true;
-  group_->stop(signal, reason);
 }
 
 void Job::on_stop(const StopOrder& order) {
@@ -230,12 +255,7 @@ void Job::on_stop(const StopOrder& order) {
     parts_.recorder.record(
         event::StopOrdered{order.attempt, order.signal, order.reason, order.why});
   }
-  if (order.kill) {
-    stage_ = Stage::kStopping;
-    stopped_ = true;
-    group_->kill_now(order.reason);
-    return;
-  }
+  if (order.kill) return kill_now(order.reason);
   // Our own signal has reached the workers already, and a stop needs no second reason.
   const bool news = order.reason == StopReason::kSignal && stop_signal_ == 0;
   if (stage_ == Stage::kRunning || news) begin_stop(order.signal, order.reason);
@@ -297,10 +317,7 @@ void Job::stop_everywhere(const event::SignalReceived& signal, bool kill) {
 // them nothing of their grace.
 void Job::stop_here(const event::SignalReceived& signal, bool kill) {
   if (!has_workers()) return;
-  if (!kill) return begin_stop(signal.signal, StopReason::kSignal);
-  stage_ = Stage::kStopping;
-  stopped_ = true;
-  group_->kill_now(StopReason::kSignal);
+  kill ? kill_now(StopReason::kSignal) : begin_stop(signal.signal, StopReason::kSignal);
 }
 
 void Job::on_front_lost() {
@@ -309,10 +326,7 @@ void Job::on_front_lost() {
   parts_.recorder.record(
       event::Trouble{"guard", "muster's front process was killed: every worker is ended at once"});
   if (stage_ == Stage::kWaiting) return end(Outcome::kStopped, 128 + SIGKILL, "");
-  if (!has_workers()) return;
-  stage_ = Stage::kStopping;
-  stopped_ = true;
-  group_->kill_now(StopReason::kGuardLost);
+  if (has_workers()) kill_now(StopReason::kGuardLost);
 }
 
 void Job::on_group_gone(const std::vector<event::LeftoverFound>& found) {
@@ -343,7 +357,7 @@ void Job::settle_if_quiet() {
 void Job::judge_attempt() {
   const AttemptState* attempt = parts_.recorder.state().current();
   MUST(attempt != nullptr);
-  gather_evidence(parts_.loop, *attempt, parts_.logs, spawn_failed_,
+  gather_evidence(parts_.loop, *attempt, parts_.logs, *pages_, spawn_failed_,
                   [this, alive = alive_](const std::vector<Evidence>& evidence) {
                     if (*alive) report_outcome(evidence);
                   });
@@ -352,6 +366,7 @@ void Job::judge_attempt() {
 void Job::report_outcome(const std::vector<Evidence>& evidence) {
   group_.reset();
   watchdogs_.reset();
+  pages_.reset();
   std::optional<Verdict> verdict = judge(evidence);
   if (stuck_) {
     Verdict stuck{*stuck_, {}, {}};
@@ -363,10 +378,13 @@ void Job::report_outcome(const std::vector<Evidence>& evidence) {
   outcome.complete = !verdict && !stopped_ && trouble_.empty();
   outcome.left_running = stuck_leftovers_;
   outcome.trouble = trouble_;
+  outcome.operations = std::move(operations_);
   stage_ = Stage::kWaiting;
   if (early_end_) return end(early_end_->outcome, early_end_->exit_code, early_end_->why);
   if (!alone_) return parts_.link.settled(outcome);
-  if (outcome.root) on_verdict(AttemptVerdict{outcome.attempt, outcome.root, outcome.others, {}});
+  AttemptVerdict own{outcome.attempt, outcome.root, outcome.others, {}};
+  own.collectives = find_collectives(outcome.operations, kHangAtEndUs);
+  on_verdict(own);
   end(Outcome::kStopped, 128 + (front_lost_ ? SIGKILL : stop_signal_), "");
 }
 
@@ -378,6 +396,11 @@ void Job::on_verdict(const AttemptVerdict& verdict) {
     parts_.recorder.record(other);
   if (several_nodes() && !verdict.victims.empty()) {
     parts_.recorder.record(event::VictimsFound{verdict.attempt, verdict.victims});
+  }
+  if (!verdict.collectives.found.empty()) {
+    event::CollectivesFound collectives = verdict.collectives;
+    collectives.attempt = verdict.attempt;
+    parts_.recorder.record(std::move(collectives));
   }
   if (!verdict.restarts) return;
   const bool charged = verdict.restart_count > parts_.recorder.state().restarts_used;

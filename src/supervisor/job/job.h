@@ -17,6 +17,7 @@
 #include "supervisor/logs/job_logs.h"
 #include "supervisor/rendezvous/job_link.h"
 #include "supervisor/workers/worker_group.h"
+#include "supervisor/workers/worker_pages.h"
 
 namespace muster {
 
@@ -76,6 +77,11 @@ class Job {
   // Somebody has asked for the job's end here, if only when its workers were gone already.
   bool asked_to_end() const { return stop_signal_ != 0 || front_lost_; }
 
+  // What a worker that runs tells of itself; null if there is none.
+  std::shared_ptr<const UniqueFd> page(int local_rank) const {
+    return pages_ ? pages_->find(local_rank) : nullptr;
+  }
+
   // The job ended here because muster's other process was killed.
   bool front_lost() const { return front_lost_; }
 
@@ -89,11 +95,14 @@ class Job {
   void start_group();
   void record_attempt();
   Result<void> start_worker(const WorkerPlan& worker);
+  std::string make_page(int local_rank);
   void on_worker_exit(const WorkerEnd& end);
   void on_group_gone(const std::vector<event::LeftoverFound>& found);
   void on_timer_expired(int local_rank, const TimerRequest& request);
   void on_stuck(int local_rank, int pid, Milliseconds duration);
   void begin_stop(int signal, StopReason reason);
+  void kill_now(StopReason reason);
+  void note_stop();
   void fail(const event::FailureFound& preliminary);
   void stop_here(const event::SignalReceived& signal, bool kill);
   void stop_everywhere(const event::SignalReceived& signal, bool kill);
@@ -113,6 +122,9 @@ class Job {
   std::vector<int> stop_signals_;  // --signals-to-handle as numbers
   std::unique_ptr<WorkerGroup> group_;
   std::unique_ptr<Watchdogs> watchdogs_;
+  std::unique_ptr<WorkerPages> pages_;
+  bool told_no_pages_ = false;
+  std::vector<KnownRank> operations_;         // when this attempt's first stop began
   std::optional<event::FailureFound> stuck_;  // a worker that hangs in the kernel, found alive
   std::optional<event::SpawnFailed> spawn_failed_;
   std::set<int> undrained_;  // local ranks whose streams have not reached their end

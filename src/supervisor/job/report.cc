@@ -139,6 +139,17 @@ void add_other_causes(Lines& lines, const AttemptState& attempt) {
   }
 }
 
+// What the workers were doing when they were stopped, the cause first.
+void add_operations(Lines& lines, const AttemptState& attempt) {
+  if (!attempt.collectives) return;
+  const std::vector<event::CollectiveFinding>& found = attempt.collectives->found;
+  for (size_t i = 0; i < std::min(found.size(), kMaxListed); ++i) {
+    std::string label = i == 0 ? "operations" : "";
+    label.resize(std::max(label.size(), kLabelWidth), ' ');
+    lines.push_back(cut_line("  " + label + clean_line(found[i].text), 2 * kMaxColumns));
+  }
+}
+
 // Of several nodes: what the coordinator told, the same on all of them.
 void add_victim_groups(Lines& lines, const AttemptState& attempt) {
   std::string text;
@@ -314,6 +325,7 @@ std::vector<std::string> final_report(const JobState& state, const LogPath& log_
   Lines rest;
   if (root && !root->note.empty()) add_field(rest, "note", root->note);
   if (attempt) {
+    add_operations(rest, *attempt);
     add_other_causes(rest, *attempt);
     add_victims(rest, state, *attempt);
   }

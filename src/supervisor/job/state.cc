@@ -161,6 +161,10 @@ struct Reducer {
     if (AttemptState* attempt = find_attempt(state, e.attempt)) attempt->victims = e.groups;
   }
 
+  void operator()(const event::CollectivesFound& e) {
+    if (AttemptState* attempt = find_attempt(state, e.attempt)) attempt->collectives = e;
+  }
+
   void operator()(const event::NodeJoined& e) {
     NodeState* known = find_node(state, e.id);
     if (known) {

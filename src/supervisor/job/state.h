@@ -41,10 +41,11 @@ struct AttemptState {
   std::vector<RankState> ranks;        // contiguous, by rank
   std::vector<int> death_order;        // ranks in the order in which the loop learnt of their ends
   std::optional<event::FailureFound> root_cause;
-  std::vector<event::FailureFound> other_causes;  // independent ones, first first
-  std::vector<event::VictimGroup> victims;        // told by the coordinator of several nodes
-  std::string restart_asked_by;                   // who wanted another instead, "" if nobody
-  int begun = 0;                                  // ranks that were started, or could not be
+  std::vector<event::FailureFound> other_causes;       // independent ones, first first
+  std::vector<event::VictimGroup> victims;             // told by the coordinator of several nodes
+  std::optional<event::CollectivesFound> collectives;  // what its workers were doing at its end
+  std::string restart_asked_by;                        // who wanted another instead, "" if nobody
+  int begun = 0;                                       // ranks that were started, or could not be
 
   // Null if the rank is not shown here.
   const RankState* find(int rank) const;

@@ -133,6 +133,28 @@ void add_causes(const JobState& state, Json& json) {
   json["victim_groups"] = std::move(groups);
 }
 
+// What the workers of the last attempt were doing when it was ended.
+Json collectives_json(const JobState& state) {
+  Json list = Json::array();
+  const AttemptState* attempt = state.current();
+  if (!attempt || !attempt->collectives) return list;
+  for (const event::CollectiveFinding& found : attempt->collectives->found) {
+    Json json;
+    json["kind"] = found.kind;
+    json["text"] = found.text;
+    json["suspects"] = found.suspects;
+    json["waiting"] = found.waiting;
+    json["waited_s"] = seconds(found.waited_us);
+    json["communicator"] = found.communicator;
+    json["operation"] = found.operation;
+    json["sequence"] = found.sequence;
+    json["bytes"] = found.bytes >= 0 ? Json(found.bytes) : Json(nullptr);
+    json["data_type"] = found.data_type.empty() ? Json(nullptr) : Json(found.data_type);
+    list.push_back(std::move(json));
+  }
+  return list;
+}
+
 Json earlier_failures(const JobState& state) {
   Json list = Json::array();
   for (const AttemptState& attempt : state.attempts) {
@@ -162,6 +184,7 @@ std::string summary_json(const JobState& state) {
   json["duration_s"] = seconds(state.last_us);
   add_causes(state, json);
   json["earlier_failures"] = earlier_failures(state);
+  json["collectives"] = collectives_json(state);
   json["stop"] = stop_json(state);
   json["restarts"] = {{"used", state.restarts_used}, {"max", state.job.max_restarts}};
   json["leftovers"] = Json::array();

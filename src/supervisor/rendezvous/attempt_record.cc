@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "loop/check.h"
+#include "supervisor/diagnosis/diagnose.h"
 #include "supervisor/rendezvous/victims.h"
 
 namespace muster {
@@ -96,8 +97,12 @@ bool AttemptRecord::was_lost(int node) const {
 std::optional<size_t> AttemptRecord::cause() const {
   std::optional<size_t> failure, lost;
   for (size_t i = 0; i < arrivals_.size(); ++i) {
+    const bool in_time = !stopped_at_ || i < *stopped_at_;
     if (!arrivals_[i].loss) {
-      if (!failure) failure = i;
+      if (!failure || (in_time && of_lost_peer(found(arrivals_[*failure])) &&
+                       !of_lost_peer(found(arrivals_[i])))) {
+        failure = i;
+      }
     } else if (was_lost(arrivals_[i].node)) {
       if (!lost) lost = i;
     }
@@ -161,8 +166,26 @@ std::vector<event::VictimGroup> AttemptRecord::victims(int root_rank) const {
   return fold.groups();
 }
 
+event::CollectivesFound AttemptRecord::collectives() const {
+  std::vector<KnownRank> known;
+  for (const Part& member : members_) {
+    const Member& facts = member.facts;
+    for (int i = 0; member.gone && *member.gone != Coordinator::Lost::kLeft && i < facts.workers;
+         ++i) {
+      known.push_back({facts.first_rank + i, RankEnd::kDied, 0, nullptr});
+    }
+    if (!member.outcome) continue;
+    for (const KnownRank& one : member.outcome->operations) {
+      const bool own = one.rank >= facts.first_rank && one.rank < facts.first_rank + facts.workers;
+      if (own) known.push_back(one);
+    }
+  }
+  return find_collectives(known, kHangAtEndUs);
+}
+
 AttemptRecord::Findings AttemptRecord::findings() const {
   Findings findings;
+  findings.collectives = collectives();
   const std::optional<size_t> cause = this->cause();
   if (cause) {
     findings.root = found(arrivals_[*cause]);

@@ -24,7 +24,8 @@ class AttemptRecord {
     int workers = 0;
   };
 
-  // What ended the attempt. The failure that arrived first is the root, with two exceptions.
+  // What ended the attempt. The failure that arrived first is the root, with three exceptions.
+  // - One that only tells of a lost peer (of_lost_peer()) gives way to one that does not.
   // - If a node was lost, that is the root whatever else failed before or after: a connection that
   //   breaks makes workers elsewhere fail within the same moment, and silence is noticed seconds
   //   after it began. Only a node that told of a failure of its own before anything else, and was
@@ -40,6 +41,7 @@ class AttemptRecord {
     bool left_running = false;                // something could not be ended ...
     std::string left_running_host;            // ... there, among others
     std::string trouble;                      // "node-b: cannot create ...", "" for none
+    event::CollectivesFound collectives;      // who kept whom waiting, from the pages of all nodes
   };
 
   AttemptRecord(int number, std::vector<Member> members);
@@ -83,6 +85,7 @@ class AttemptRecord {
   event::FailureFound found(const Arrival& arrival) const;
   void add_failures(const Arrival& arrival, bool is_root, Findings& findings) const;
   std::vector<event::VictimGroup> victims(int root_rank) const;
+  event::CollectivesFound collectives() const;
 
   int number_;
   std::vector<Part> members_;

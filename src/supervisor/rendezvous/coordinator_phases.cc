@@ -246,8 +246,8 @@ void Coordinator::Impl::conclude(Time now) {
   }
   auto told = std::make_shared<const AttemptVerdict>(
       AttemptVerdict{number, findings.root, std::move(findings.others), std::move(findings.victims),
-                     restarts, restart_count});
-  if (findings.root || restarts) {
+                     restarts, restart_count, std::move(findings.collectives)});
+  if (findings.root || restarts || !told->collectives.found.empty()) {
     for (auto& [join_order, node] : roster.nodes()) {
       if (node.part == Part::kWaiting) actions.push_back(action::Tell{node.facts.id, told});
     }

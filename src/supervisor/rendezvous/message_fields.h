@@ -83,6 +83,7 @@ void describe(A&& a, AttemptVerdict& v) {
   a("victims", v.victims);
   a("restarts", v.restarts);
   a("restart_count", v.restart_count);
+  a("collectives", v.collectives);
 }
 
 template <typename A>

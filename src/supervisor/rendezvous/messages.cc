@@ -7,10 +7,12 @@
 #include "supervisor/diagnosis/text_lines.h"
 #include "supervisor/job/event_json.h"
 #include "supervisor/job/json_fields.h"
+#include "supervisor/rendezvous/base64.h"
 #include "supervisor/rendezvous/binary_messages.h"
 #include "supervisor/rendezvous/forwarded_words.h"
 #include "supervisor/rendezvous/message_fields.h"
 #include "supervisor/rendezvous/message_ranges.h"
+#include "supervisor/rendezvous/operation_codec.h"
 
 namespace muster {
 
@@ -24,6 +26,7 @@ using Json = nlohmann::json;
 constexpr size_t kMaxText = 1024;
 constexpr size_t kMaxEventText = 256;
 constexpr size_t kMaxFactText = 256;
+constexpr size_t kMaxFindingText = 512;
 constexpr size_t kMaxLines = 64;         // of an excerpt, of a list of hosts
 constexpr size_t kMaxOthersExcerpt = 4;  // lines that another cause than the root keeps
 constexpr int kMaxNesting = 8;           // ours have 4
@@ -119,6 +122,11 @@ struct Fitter {
       fit<event::FailureFound>(failure);
     }
   }
+  void fit(std::vector<event::CollectiveFinding>& findings) {
+    if (findings.size() > kMaxCollectiveFindings) findings.resize(kMaxCollectiveFindings);
+    for (event::CollectiveFinding& finding : findings)
+      Fitter{kMaxFindingText}.fit<event::CollectiveFinding>(finding);
+  }
   void fit(std::vector<event::VictimGroup>& groups) {
     if (groups.size() > kMaxVictimGroups) groups.resize(kMaxVictimGroups);
     for (event::VictimGroup& group : groups)
@@ -187,6 +195,17 @@ std::string body_of(message::Events& message) {
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
+// Operations are many small numbers: as JSON of their own they would be ten times as long.
+std::string body_of(NodeOutcome& outcome) {
+  fit(outcome);
+  Json json = Json::object();
+  describe(JsonWriter<Json>{json}, outcome);
+  if (!outcome.operations.empty()) {
+    json["operations"] = base64_encode(encode_known_ranks(outcome.operations));
+  }
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
 // Walks the text once: what nests deep costs many times its size when it is parsed.
 bool nests_deep(std::string_view text) {
   int depth = 0;
@@ -222,6 +241,17 @@ const char* read_body(std::string_view body, T& message) {
   JsonReader<Json> reader{json};
   describe(reader, message);
   return reader.wrong;
+}
+const char* read_body(std::string_view body, NodeOutcome& outcome) {
+  const Json json = parse(body);
+  if (!json.is_object()) return "body";
+  JsonReader<Json> reader{json};
+  std::string operations;
+  describe(reader, outcome);
+  reader("operations", operations);
+  if (reader.wrong || operations.empty()) return reader.wrong;
+  const std::optional<std::string> bytes = base64_decode(operations);
+  return bytes && decode_known_ranks(*bytes, outcome.operations) ? nullptr : "operations";
 }
 const char* read_body(std::string_view body, message::Events& message) {
   const Json json = parse(body);

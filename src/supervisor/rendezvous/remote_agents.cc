@@ -240,6 +240,7 @@ void RemoteAgents::measured(const Agent& agent, message::Samples samples) {
   for (RankSample& sample : samples.samples) {
     sample.time_us += agent.clock_offset_us;
     if (sample.last_output_us != 0) sample.last_output_us += agent.clock_offset_us;
+    if (sample.heartbeat_us != 0) sample.heartbeat_us += agent.clock_offset_us;
   }
   outside_.samples(samples.attempt, std::move(samples.samples));
 }

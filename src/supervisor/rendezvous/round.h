@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "supervisor/diagnosis/collectives.h"
 #include "supervisor/job/event.h"
 
 namespace muster {
@@ -35,8 +36,8 @@ struct NodeFacts {
   std::string endpoint_host;     // the meeting point's host as this agent was told it
   std::string log_dir;
   std::string started_by;
-  int spare_port = 0;  // free on this node: MASTER_PORT where workers host their own store
-  int attempt = -1;    // whose workers it still runs when it comes back, -1: none
+  int spare_port = 0;          // free on this node: MASTER_PORT where workers host their own store
+  int attempt = -1;            // whose workers it still runs when it comes back, -1: none
   int last_attempt = -1;       // the highest it ever took part in: one elected later goes on from
   int last_restart_count = 0;  // there
   JobTerms terms;
@@ -83,6 +84,8 @@ struct NodeOutcome {
   std::vector<event::VictimGroup> victims;
   bool left_running = false;  // something could not be ended
   std::string trouble;        // the attempt could not be begun here, and why (the log folder)
+  // What the workers' pages said when the first of them was to be stopped.
+  std::vector<KnownRank> operations{};
 };
 
 // Why an attempt ended, for all nodes alike. `root` is empty when only membership changed.
@@ -93,6 +96,7 @@ struct AttemptVerdict {
   std::vector<event::VictimGroup> victims;  // at most kMaxVictimGroups; the last may say "and ..."
   bool restarts = false;                    // another attempt follows ...
   int restart_count = 0;                    // ... with this count
+  event::CollectivesFound collectives{};    // made of the pages of all nodes
 };
 inline constexpr size_t kMaxOtherCauses = 8;
 inline constexpr size_t kMaxVictimGroups = 8;

@@ -1,26 +1,38 @@
 // SPDX-License-Identifier: Apache-2.0
-// Numbers are varints (7 bits a byte, low ones first), signed ones zigzag. A sample is the distance
-// of its rank from the one before, that of its time, and a byte that says which of the other values
-// follow. Rates of cores are in thousandths; what is no whole number is an IEEE double.
+// A sample is the distance of its rank from the one before, that of its time, a byte that says
+// which of the measured values follow, and one for those of the worker's page. Rates of cores are
+// in thousandths.
 #include "supervisor/rendezvous/sample_codec.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
-#include <optional>
+#include <utility>
 
-#include "supervisor/rendezvous/frames.h"
+#include "supervisor/diagnosis/text_lines.h"
+#include "supervisor/rendezvous/operation_codec.h"
 
 namespace muster {
 
 namespace {
 
-constexpr uint8_t kVersion = 1;
+using packed::in;
+using packed::kMaxNumber;
+using packed::put;
+using packed::put_double;
+using packed::put_signed;
+using packed::put_text;
+using packed::Reader;
+
+constexpr uint8_t kVersion = 2;
 constexpr int kMaxRank = 1 << 30;
 constexpr int64_t kMaxTimeUs = int64_t{1} << 60;
 constexpr int64_t kMaxCount = int64_t{1} << 60;
 constexpr double kMaxRate = 1e6;  // cores, GPUs
-constexpr double kMaxNumber = 1e300;
+
+constexpr size_t kMaxValueName = 4 * worker_page::kValueName;
+
+// Of the second byte.
+enum PageFlag : uint8_t { kHeartbeat = 1, kValues = 2, kOperations = 4 };
 
 enum Flag : uint8_t {
   kCpu = 1,
@@ -33,33 +45,8 @@ enum Flag : uint8_t {
   kLoss = 128,
 };
 
-void put(std::string& out, uint64_t value) {
-  for (; value >= 128; value >>= 7)
-    out += static_cast<char>(value | 128);
-  out += static_cast<char>(value);
-}
-
-void put_signed(std::string& out, int64_t value) {
-  put(out, (static_cast<uint64_t>(value) << 1) ^ static_cast<uint64_t>(value >> 63));
-}
-
-void put_double(std::string& out, double value) {
-  uint64_t bits;
-  std::memcpy(&bits, &value, sizeof bits);
-  append_u64(out, bits);
-}
-
 uint64_t thousandths(double value) {
   return static_cast<uint64_t>(std::llround(value * 1000));
-}
-
-bool in(int64_t value, int64_t most) {
-  return value >= 0 && value <= most;
-}
-
-// False for what is not a number, too.
-bool in(double value, double low, double high) {
-  return value >= low && value <= high;
 }
 
 uint8_t flags_of(const RankSample& sample) {
@@ -76,6 +63,25 @@ uint8_t flags_of(const RankSample& sample) {
   return flags;
 }
 
+// What came of the worker's page.
+void put_page_part(std::string& out, const RankSample& sample) {
+  uint8_t more = 0;
+  const bool beaten = sample.heartbeat_us > 0 && in(sample.heartbeat_us, kMaxTimeUs);
+  const size_t values = std::min<size_t>(sample.values.size(), worker_page::kMaxValues);
+  more |= beaten ? kHeartbeat : 0;
+  more |= values > 0 ? kValues : 0;
+  more |= sample.operations ? kOperations : 0;
+  out += static_cast<char>(more);
+  if (beaten) put_signed(out, sample.heartbeat_us - sample.time_us);
+  if (values > 0) put(out, values);
+  for (size_t i = 0; i < values; ++i) {
+    const auto& [name, value] = sample.values[i];
+    put_text(out, cut_line(name, worker_page::kValueName));
+    put_double(out, in(value, -kMaxNumber, kMaxNumber) ? value : 0);
+  }
+  if (sample.operations) out += encode_operations(*sample.operations);
+}
+
 void put_sample(std::string& out, const RankSample& sample) {
   const uint8_t flags = flags_of(sample);
   out += static_cast<char>(flags);
@@ -90,72 +96,27 @@ void put_sample(std::string& out, const RankSample& sample) {
   }
   if (flags & kSpeed) put_double(out, sample.steps_per_s);
   if (flags & kLoss) put_double(out, *sample.loss);
+  put_page_part(out, sample);
 }
 
-// After the first number that is cut or too large all are 0 and bad() says so.
-class Reader {
- public:
-  explicit Reader(std::string_view bytes) : bytes_(bytes) {}
+double rate(Reader& reader) {
+  return static_cast<double>(reader.up_to(static_cast<int64_t>(kMaxRate) * 1000)) / 1000;
+}
 
-  bool bad() const { return bad_; }
-
-  uint8_t byte() {
-    if (bytes_.empty()) return fail();
-    const auto value = static_cast<uint8_t>(bytes_.front());
-    bytes_.remove_prefix(1);
-    return value;
+void read_values(Reader& reader, RankSample& sample) {
+  const int64_t count = reader.up_to(worker_page::kMaxValues);
+  for (int64_t i = 0; i < count && !reader.bad(); ++i) {
+    std::string name = clean_line(reader.text(kMaxValueName));
+    sample.values.emplace_back(std::move(name), reader.real(-kMaxNumber));
   }
-
-  uint64_t number() {
-    uint64_t value = 0;
-    for (int shift = 0; shift < 63; shift += 7) {
-      const uint8_t next = byte();
-      value |= uint64_t{next & 127U} << shift;
-      if (next < 128) return bad_ ? 0 : value;
-    }
-    return fail();
-  }
-
-  int64_t up_to(int64_t most) {
-    const uint64_t value = number();
-    return value <= static_cast<uint64_t>(most) ? static_cast<int64_t>(value) : fail();
-  }
-
-  // `base` and a distance from it, 0 to `most`.
-  int64_t near(int64_t base, int64_t most) {
-    const uint64_t raw = number();
-    const auto distance = static_cast<int64_t>(raw >> 1) ^ -static_cast<int64_t>(raw & 1);
-    const int64_t value = base + distance;  // both are below 2^62
-    return value >= 0 && value <= most ? value : fail();
-  }
-
-  double rate() { return static_cast<double>(up_to(static_cast<int64_t>(kMaxRate) * 1000)) / 1000; }
-
-  double real(double low) {
-    if (bytes_.size() < sizeof(uint64_t)) return fail();
-    const uint64_t bits = read_u64(bytes_.data());
-    bytes_.remove_prefix(sizeof bits);
-    double value;
-    std::memcpy(&value, &bits, sizeof value);
-    return in(value, low, kMaxNumber) ? value : fail();
-  }
-
- private:
-  uint8_t fail() {
-    bad_ = true;
-    bytes_ = {};
-    return 0;
-  }
-  std::string_view bytes_;
-  bool bad_ = false;
-};
+}
 
 void read_sample(Reader& reader, RankSample& sample) {
   const uint8_t flags = reader.byte();
-  if (flags & kCpu) sample.cpu = reader.rate();
+  if (flags & kCpu) sample.cpu = rate(reader);
   if (flags & kRss) sample.rss_bytes = reader.up_to(kMaxCount);
   if (flags & kOutput) sample.last_output_us = reader.near(sample.time_us, kMaxTimeUs);
-  if (flags & kGpu) sample.gpu = reader.rate();
+  if (flags & kGpu) sample.gpu = rate(reader);
   if (flags & kGpuMemory) sample.gpu_memory_bytes = reader.up_to(kMaxCount);
   if (flags & kStep) {
     sample.step = reader.up_to(kMaxCount);
@@ -163,9 +124,25 @@ void read_sample(Reader& reader, RankSample& sample) {
   }
   if (flags & kSpeed) sample.steps_per_s = reader.real(0);
   if (flags & kLoss) sample.loss = reader.real(-kMaxNumber);
+  const uint8_t more = reader.byte();
+  if (more & kHeartbeat) sample.heartbeat_us = reader.near(sample.time_us, kMaxTimeUs);
+  if (more & kValues) read_values(reader, sample);
+  if (more & kOperations) {
+    auto operations = std::make_shared<RankOperations>();
+    decode_operations(reader, *operations);
+    sample.operations = std::move(operations);
+  }
 }
 
 }  // namespace
+
+size_t most_bytes_of(const RankSample& sample) {
+  constexpr size_t kMeasured = 128;
+  constexpr size_t kOfValue = kMaxValueName + 10;
+  size_t bytes = kMeasured + sample.values.size() * kOfValue;
+  if (sample.operations) bytes += encode_operations(*sample.operations).size();
+  return bytes;
+}
 
 std::string encode_samples(int attempt, const std::vector<RankSample>& samples) {
   const size_t count = std::min(samples.size(), kMaxSamplesPerMessage);

@@ -9,11 +9,15 @@
 
 namespace muster {
 
-// Samples as they travel: some 30 bytes each. The first byte is a version; docs/control-protocol.md
-// has the layout.
+// Samples as they travel: some 30 bytes each, and what workers tell of their operations. The first
+// byte is a version; docs/control-protocol.md has the layout.
 
 // Most samples in one message; more are for the next.
 inline constexpr size_t kMaxSamplesPerMessage = 1024;
+
+// And most bytes of them, so that they fit into a frame.
+inline constexpr size_t kMaxSampleBytes = size_t{512} << 10;
+size_t most_bytes_of(const RankSample& sample);
 
 // What is out of range in a sample is left out as unknown. At most kMaxSamplesPerMessage.
 std::string encode_samples(int attempt, const std::vector<RankSample>& samples);

@@ -58,13 +58,20 @@ void SamplePush::resume() {
 void SamplePush::push() {
   arm(interval());
   std::vector<RankSample> samples = callbacks_.take();
-  for (size_t at = 0; at < samples.size(); at += kMaxSamplesPerMessage) {
-    const size_t end = std::min(samples.size(), at + kMaxSamplesPerMessage);
-    message::Samples batch{attempt_,
-                           {samples.begin() + static_cast<std::ptrdiff_t>(at),
-                            samples.begin() + static_cast<std::ptrdiff_t>(end)}};
-    if (!callbacks_.send(std::move(batch))) return;
+  message::Samples batch{attempt_, {}};
+  size_t bytes = 0;
+  for (RankSample& sample : samples) {
+    const size_t more = most_bytes_of(sample);
+    const bool full =
+        batch.samples.size() == kMaxSamplesPerMessage || bytes + more > kMaxSampleBytes;
+    if (full && !batch.samples.empty()) {
+      if (!callbacks_.send(std::exchange(batch, {attempt_, {}}))) return;
+      bytes = 0;
+    }
+    bytes += more;
+    batch.samples.push_back(std::move(sample));
   }
+  if (!batch.samples.empty()) callbacks_.send(std::move(batch));
 }
 
 }  // namespace muster

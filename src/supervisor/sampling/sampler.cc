@@ -14,6 +14,7 @@
 #include "loop/pool.h"
 #include "loop/unique_fd.h"
 #include "supervisor/cli/environment.h"
+#include "supervisor/sampling/page_news.h"
 #include "supervisor/status/row_states.h"
 
 namespace muster {
@@ -47,6 +48,8 @@ struct Sampler::Work {
     int64_t started_us = 0;  // unix
     std::array<Output, 2> outputs;
     Progress progress;
+    std::shared_ptr<const UniqueFd> page;
+    PageNews news;
   };
   std::string proc;
   int attempt = 0;
@@ -64,6 +67,7 @@ struct Sampler::Work {
         if (!output.path.empty()) read_file(output);
         if (!output.tail.empty()) worker.progress.update(progress_in(output.tail));
       }
+      if (worker.page) worker.news = read_news(*worker.page);
     }
   }
 
@@ -147,6 +151,7 @@ std::shared_ptr<Sampler::Work> Sampler::plan_work() const {
     worker.rank = rank.rank;
     worker.local_rank = rank.local_rank;
     worker.started_us = unix_us(state, rank.started_us);
+    if (parts_.page) worker.page = parts_.page(rank.local_rank);
     work->pids.push_back(rank.pid);
     work->workers.push_back(std::move(worker));
   }
@@ -221,7 +226,13 @@ void Sampler::take_one(const Work& work, size_t at, const GpuShare& gpu) {
   for (const Work::Output& output : worker.outputs)
     sample.last_output_us = std::max(sample.last_output_us, output.last_us);
   measured.usage = usage;
-  if (worker.progress.any()) measured.progress.note(worker.progress, work.time_us);
+  // What it reports wins over what its lines seem to say.
+  const Progress& told = worker.news.progress.any() ? worker.news.progress : worker.progress;
+  if (told.any()) measured.progress.note(told, work.time_us);
+  sample.heartbeat_us =
+      worker.news.heartbeat_age_us < 0 ? 0 : work.time_us - worker.news.heartbeat_age_us;
+  sample.values = worker.news.values;
+  sample.operations = worker.news.operations;
   const Progress& progress = measured.progress.now();
   sample.step = progress.step;
   sample.steps = progress.steps;

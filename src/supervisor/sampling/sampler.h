@@ -9,6 +9,7 @@
 
 #include "loop/loop.h"
 #include "loop/timer.h"
+#include "loop/unique_fd.h"
 #include "supervisor/cli/plan.h"
 #include "supervisor/job/state.h"
 #include "supervisor/logs/job_logs.h"
@@ -19,9 +20,10 @@
 
 namespace muster {
 
-// Measures this node's workers: processors and memory from /proc, GPUs, what they last wrote and
-// how far they say they are. Every ten seconds while workers run, oftener while somebody asks;
-// nothing of it in the loop but taking and handing out. Owned by the supervisor's main.
+// Measures this node's workers: processors and memory from /proc, GPUs, what they last wrote, how
+// far they say they are, and what their pages tell. Every ten seconds while workers run, oftener
+// while somebody asks; nothing of it in the loop but taking and handing out. Owned by the
+// supervisor's main.
 class Sampler {
  public:
   struct Parts {
@@ -29,6 +31,8 @@ class Sampler {
     const JobLogs& logs;
     const LaunchPlan& plan;
     std::string proc = kProc;
+    // A worker's page of shared memory; null: there is none. May be missing.
+    std::function<std::shared_ptr<const UniqueFd>(int local_rank)> page{};
   };
   static constexpr Milliseconds kEvery{10'000};
   static constexpr Milliseconds kFirst{1'500};  // after the first worker has started

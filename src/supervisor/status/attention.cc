@@ -18,6 +18,7 @@ constexpr int64_t kSilentUs = 120'000'000;
 constexpr size_t kRangesBytes = 100;
 constexpr size_t kKeyBytes = 80;
 constexpr size_t kTroubles = 2;
+constexpr size_t kCollectives = 2;
 constexpr size_t kLostNodes = 3;
 
 std::string ranks_text(const std::vector<int>& ranks) {
@@ -72,12 +73,16 @@ void add_lost_nodes(std::vector<std::string>& lines, const JobState& state,
 
 }  // namespace
 
-std::vector<std::string> attention_lines(const StatusFacts& facts, const StoreWaits& waits) {
+std::vector<std::string> attention_lines(const StatusFacts& facts, const StoreWaits& waits,
+                                         const event::CollectivesFound& collectives) {
   const JobState& state = facts.view.state;
   const AttemptState* attempt = state.current();
   std::vector<std::string> lines;
   const bool goes_on = facts.view.live && !state.end;
   if (goes_on && attempt != nullptr) {
+    // What comes first explains the rest.
+    for (size_t i = 0; i < std::min(collectives.found.size(), kCollectives); ++i)
+      lines.push_back(collectives.found[i].text);
     if (!waits.groups.empty() && waits.longest_us >= kLongWaitUs)
       lines.push_back(waits_line(waits));
     const int64_t mono_us = facts.view.now_us - unix_us(state, 0);

@@ -6,9 +6,11 @@
 #include <charconv>
 #include <cmath>
 #include <string_view>
+#include <utility>
 
 #include "supervisor/diagnosis/text_lines.h"
 #include "supervisor/job/event_json.h"
+#include "supervisor/status/collective_view.h"
 #include "supervisor/status/rows.h"
 
 namespace muster {
@@ -168,7 +170,36 @@ constexpr Measure kMeasures[] = {
      [](const RankSample& sample) { return static_cast<double>(sample.gpu_memory_bytes); }},
     {"muster_rank_step", "The step that it reports or prints.",
      [](const RankSample& sample) { return static_cast<double>(sample.step); }},
+    {"muster_rank_heartbeat_timestamp_seconds", "Unix time of its last report or heartbeat.",
+     [](const RankSample& sample) {
+       return sample.heartbeat_us > 0 ? seconds(sample.heartbeat_us) : -1.0;
+     }},
 };
+
+// Its names are the worker's; of a large job they would be too many series.
+void write_named_values(Metrics& metrics, const std::vector<RankSample>& samples) {
+  if (samples.size() > kMaxMetricRanks) return;
+  bool begun = false;
+  for (const RankSample& sample : samples) {
+    for (const auto& [name, value] : sample.values) {
+      if (!std::exchange(begun, true)) {
+        metrics.family("muster_rank_value", "gauge", "A number that the rank reports by a name.");
+      }
+      metrics.value(
+          value, "rank=\"" + std::to_string(sample.rank) + "\",name=\"" + label_value(name) + "\"");
+    }
+  }
+}
+
+void write_collectives(Metrics& metrics, const event::CollectivesFound& collectives) {
+  double longest = 0;
+  for (const event::CollectiveFinding& finding : collectives.found)
+    longest = std::max(longest, seconds(finding.waited_us));
+  metrics.gauge("muster_collective_findings",
+                "Operations of communicators in which ranks are kept waiting.",
+                static_cast<double>(collectives.found.size()) + collectives.left_out);
+  metrics.gauge("muster_collective_longest_wait_seconds", "The longest wait among them.", longest);
+}
 
 void write_measures(Metrics& metrics, const std::vector<RankSample>& samples) {
   const bool one_by_one = samples.size() <= kMaxMetricRanks;
@@ -203,6 +234,9 @@ void write_metrics(std::string& to, const StatusFacts& facts) {
   write_rank_states(metrics, facts.view, facts.view.state.current());
   write_store(metrics, facts);
   write_measures(metrics, facts.samples);
+  write_named_values(metrics, facts.samples);
+  const JobView& view = facts.view;
+  if (view.live && !view.state.end) write_collectives(metrics, collectives_now(facts));
 }
 
 }  // namespace muster

@@ -2,7 +2,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "supervisor/diagnosis/rank_operations.h"
 
 namespace muster {
 
@@ -21,6 +27,10 @@ struct RankSample {
   int64_t steps = -1;  // how many there will be
   double steps_per_s = -1;
   std::optional<double> loss;
+  // From its page of shared memory (nccl/report/worker_page.h).
+  int64_t heartbeat_us = 0;                              // unix; 0: never
+  std::vector<std::pair<std::string, double>> values{};  // numbers with names of its own
+  std::shared_ptr<const RankOperations> operations{};    // null: it uses no communicators
 };
 
 }  // namespace muster

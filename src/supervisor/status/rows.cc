@@ -12,6 +12,7 @@
 #include "supervisor/job/event_fields.h"
 #include "supervisor/job/event_json.h"
 #include "supervisor/job/report.h"
+#include "supervisor/status/collective_view.h"
 #include "supervisor/status/job_source.h"
 #include "supervisor/status/job_summary.h"
 
@@ -107,6 +108,17 @@ void write_victims(JsonOut& out, const AttemptState& attempt) {
     out.field("ranks", group.ranks);
     out.field("reason", group.reason);
     out.end_object();
+  }
+  out.end_array();
+}
+
+void write_collectives(JsonOut& out, const AttemptState& attempt) {
+  constexpr size_t kMaxText = 1024;
+  out.key("collectives");
+  out.begin_array();
+  if (attempt.collectives) {
+    for (const event::CollectiveFinding& finding : attempt.collectives->found)
+      write_collective(out, finding, kMaxText, kMaxText);
   }
   out.end_array();
 }
@@ -276,6 +288,7 @@ void write_attempt(JsonOut& out, const JobView& view, const AttemptState& attemp
     write_failure(out, view, other);
   out.end_array();
   write_victims(out, attempt);
+  write_collectives(out, attempt);
   out.end_object();
 }
 
@@ -344,6 +357,18 @@ void write_failure(JsonOut& out, const JobView& view, const event::FailureFound&
   out.end_object();
 }
 
+void write_values(JsonOut& out, const RankSample& sample) {
+  out.key("values");
+  out.begin_list();
+  for (const auto& [name, value] : sample.values) {
+    out.begin_list();
+    out.value(name);
+    out.value(value);
+    out.end_array();
+  }
+  out.end_array();
+}
+
 void write_sample(JsonOut& out, const RankSample& sample) {
   auto known = [](auto number) { return number >= 0 ? std::optional(number) : std::nullopt; };
   out.begin_row();
@@ -359,6 +384,11 @@ void write_sample(JsonOut& out, const RankSample& sample) {
   out.field("steps", known(sample.steps));
   out.field("steps_per_s", known(sample.steps_per_s));
   out.field("loss", sample.loss);
+  out.field("heartbeat_us",
+            sample.heartbeat_us > 0 ? std::optional(sample.heartbeat_us) : std::nullopt);
+  write_values(out, sample);
+  out.key("operation");
+  write_operation(out, sample);
   out.end_object();
 }
 

@@ -34,6 +34,8 @@ void write_rank(JsonOut& out, const JobView& view, const AttemptState& attempt,
 void write_failure(JsonOut& out, const JobView& view, const event::FailureFound& failure);
 // Folded by reason; for several nodes as the coordinator told them.
 std::vector<event::VictimGroup> victim_groups(const AttemptState& attempt);
+// "values": [[name, number], ...].
+void write_values(JsonOut& out, const RankSample& sample);
 void write_sample(JsonOut& out, const RankSample& sample);
 
 }  // namespace muster

@@ -14,6 +14,7 @@
 
 #include "loop/pool.h"
 #include "loop/unique_fd.h"
+#include "supervisor/diagnosis/text_lines.h"
 #include "supervisor/status/json_out.h"
 
 namespace muster {
@@ -37,7 +38,8 @@ void write_row(JsonOut& out, const RankSample& sample) {
   known(out, sample.rss_bytes);
   sample.last_output_us > 0 ? out.value(sample.last_output_us) : out.null();
   // Most jobs have no more than this.
-  const bool progress = sample.step >= 0 || sample.steps_per_s >= 0 || sample.loss;
+  const bool page = sample.heartbeat_us > 0 || !sample.values.empty();
+  const bool progress = page || sample.step >= 0 || sample.steps_per_s >= 0 || sample.loss;
   if (progress || sample.gpu >= 0 || sample.gpu_memory_bytes >= 0) {
     known(out, sample.gpu);
     known(out, sample.gpu_memory_bytes);
@@ -47,6 +49,17 @@ void write_row(JsonOut& out, const RankSample& sample) {
     known(out, sample.steps);
     known(out, sample.steps_per_s);
     out.value(sample.loss);
+  }
+  if (page) {
+    sample.heartbeat_us > 0 ? out.value(sample.heartbeat_us) : out.null();
+    out.begin_array();
+    for (const auto& [name, value] : sample.values) {
+      out.begin_array();
+      out.value(name);
+      out.value(value);
+      out.end_array();
+    }
+    out.end_array();
   }
   out.end_array();
 }
@@ -71,6 +84,14 @@ RankSample sample_of(const Json& row, int64_t time_us) {
   sample.steps = number_at<int64_t>(row, 7, -1);
   sample.steps_per_s = number_at<double>(row, 8, -1);
   if (row.size() > 9 && row[9].is_number()) sample.loss = row[9].get<double>();
+  sample.heartbeat_us = number_at<int64_t>(row, 10, 0);
+  if (row.size() <= 11 || !row[11].is_array()) return sample;
+  for (const Json& one : row[11]) {
+    const bool pair = one.is_array() && one.size() == 2 && one[0].is_string() && one[1].is_number();
+    if (pair && sample.values.size() < worker_page::kMaxValues) {
+      sample.values.emplace_back(clean_line(one[0].get<std::string>()), one[1].get<double>());
+    }
+  }
   return sample;
 }
 

@@ -25,8 +25,8 @@ int64_t history_interval_us(int64_t age_us, size_t ranks);
 constexpr int64_t kMaxHistoryBytes = int64_t{64} << 20;
 
 // {"time_us":...,"attempt":0,"ranks":[[rank,cpu,rss_bytes,last_output_us,gpu,gpu_memory_bytes,step,
-// steps,steps_per_s,loss],...]} with its newline; null is what is not known, nulls at the end are
-// left out.
+// steps,steps_per_s,loss,heartbeat_us,[[name,value],...]],...]} with its newline; null is what is
+// not known, nulls at the end are left out.
 std::string history_line(int attempt, int64_t time_us, const std::vector<RankSample>& samples);
 
 struct HistoryRecord {

@@ -8,6 +8,7 @@
 #include "supervisor/job/event_json.h"
 #include "supervisor/job/report.h"
 #include "supervisor/status/attention.h"
+#include "supervisor/status/collective_view.h"
 #include "supervisor/status/job_summary.h"
 #include "supervisor/status/json_out.h"
 #include "supervisor/status/rows.h"
@@ -27,6 +28,7 @@ struct Writer {
   const StatusLimits& limits;
   const JobView& view = facts.view;
   const JobState& state = facts.view.state;
+  const event::CollectivesFound& found;
 
   void text(const char* name, std::string_view what, size_t max) {
     out.field(name, short_text(what, max));
@@ -34,6 +36,7 @@ struct Writer {
 
   void head();
   void attention(const StoreWaits& waits);
+  void collectives();
   void waiting();
   void stop();
   void failure();
@@ -42,6 +45,7 @@ struct Writer {
   void other_failures(const AttemptState& attempt);
   void victims(const AttemptState& attempt);
   void earlier(const AttemptState& shown);
+  void operations(const AttemptState& shown);
   void store(const StoreWaits& waits);
   void wait_group(const StoreWaitGroup& group);
   void nodes();
@@ -76,9 +80,20 @@ void Writer::head() {
 void Writer::attention(const StoreWaits& waits) {
   out.key("attention");
   out.begin_array();
-  for (const std::string& line : attention_lines(facts, waits))
+  for (const std::string& line : attention_lines(facts, waits, found))
     out.value(short_text(line, limits.text));
   out.end_array();
+}
+
+void Writer::collectives() {
+  const size_t shown = std::min(found.found.size(), limits.collectives);
+  out.key("collectives");
+  out.begin_array();
+  for (size_t i = 0; i < shown; ++i)
+    write_collective(out, found.found[i], limits.text, limits.ranges);
+  out.end_array();
+  out.field("collectives_left_out",
+            found.found.size() - shown + static_cast<size_t>(std::max(0, found.left_out)));
 }
 
 void Writer::waiting() {
@@ -124,6 +139,7 @@ void Writer::failure() {
     other_failures(*shown);
     victims(*shown);
     earlier(*shown);
+    operations(*shown);
     out.end_object();
   }
 }
@@ -224,6 +240,17 @@ void Writer::earlier(const AttemptState& shown) {
   out.end_array();
 }
 
+// What its workers were doing when it was ended.
+void Writer::operations(const AttemptState& shown) {
+  out.key("collectives");
+  out.begin_array();
+  for (size_t i = 0; shown.collectives && i < shown.collectives->found.size(); ++i) {
+    if (i == limits.other_failures) break;
+    write_collective(out, shown.collectives->found[i], limits.text, limits.ranges);
+  }
+  out.end_array();
+}
+
 void Writer::wait_group(const StoreWaitGroup& group) {
   out.begin_row();
   out.key("keys");
@@ -297,12 +324,14 @@ void Writer::nodes() {
 }
 
 void write_once(std::string& to, const StatusFacts& facts, const StatusLimits& limits,
-                const StoreWaits& waits, const std::optional<RankList>& asked) {
+                const StoreWaits& waits, const event::CollectivesFound& found,
+                const std::optional<RankList>& asked) {
   JsonOut out(to, JsonOut::Layout::kLines);
-  Writer writer{out, facts, limits};
+  Writer writer{.out = out, .facts = facts, .limits = limits, .found = found};
   out.begin_object();
   writer.head();
   writer.attention(waits);
+  writer.collectives();
   writer.waiting();
   writer.stop();
   writer.failure();
@@ -318,9 +347,10 @@ void write_once(std::string& to, const StatusFacts& facts, const StatusLimits& l
 void write_status(std::string& to, const StatusFacts& facts, const std::optional<RankList>& asked) {
   constexpr size_t kLeast = 16;  // divided by this it always fits
   const StoreWaits waits = fold_store_waits(facts.view.state, facts.waiters, facts.now);
+  const event::CollectivesFound found = collectives_now(facts);
   for (size_t by = 1; by <= kLeast; by *= 2) {
     to.clear();
-    write_once(to, facts, StatusLimits().divided_by(by), waits, asked);
+    write_once(to, facts, StatusLimits().divided_by(by), waits, found, asked);
     if (asked || to.size() <= kMaxStatusBytes) return;
   }
 }

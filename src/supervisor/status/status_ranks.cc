@@ -10,6 +10,8 @@
 #include "supervisor/cli/ranges.h"
 #include "supervisor/diagnosis/text_lines.h"
 #include "supervisor/diagnosis/wait_status.h"
+#include "supervisor/status/collective_view.h"
+#include "supervisor/status/rows.h"
 
 namespace muster {
 
@@ -43,6 +45,10 @@ void write_measures(JsonOut& out, const RankSample& sample) {
   known("steps", sample.steps);
   known("steps_per_s", sample.steps_per_s);
   if (sample.loss) out.field("loss", *sample.loss);
+  if (!sample.values.empty()) write_values(out, sample);
+  if (!sample.operations) return;
+  out.key("operation");
+  write_operation(out, sample);
 }
 
 void write_rank_line(JsonOut& out, const Part& part, const RankState& rank, const char* notable) {
@@ -67,6 +73,8 @@ void write_rank_line(JsonOut& out, const Part& part, const RankState& rank, cons
   if (sample != nullptr && shown == RankShown::kRunning) {
     if (sample->last_output_us > 0)
       out.field("last_output_s", tenths(part.age_us(sample->last_output_us)));
+    if (sample->heartbeat_us > 0)
+      out.field("heartbeat_s", tenths(part.age_us(sample->heartbeat_us)));
     write_measures(out, *sample);
   }
   out.end_object();
@@ -258,7 +266,7 @@ StatusLimits StatusLimits::divided_by(size_t by) const {
   StatusLimits less = *this;
   for (size_t* limit : {&less.text, &less.name, &less.path, &less.excerpt, &less.excerpt_lines,
                         &less.ranges, &less.other_failures, &less.victims, &less.wait_groups,
-                        &less.nodes, &less.groups, &less.notable})
+                        &less.collectives, &less.nodes, &less.groups, &less.notable})
     *limit /= by;
   return less;
 }

@@ -26,6 +26,7 @@ struct StatusLimits {
   size_t other_failures = 8;
   size_t victims = 12;
   size_t wait_groups = 12;
+  size_t collectives = 16;
   size_t nodes = 16;
   size_t groups = 32;   // of ranks that look alike
   size_t notable = 16;  // of each kind

@@ -13,6 +13,7 @@ const kGroupOf: Record<string, Group> = {
   job_ended: "attempts",
   failure_found: "failures",
   victims_found: "failures",
+  collectives_found: "failures",
   spawn_failed: "failures",
   node_joined: "nodes",
   node_lost: "nodes",
@@ -85,6 +86,10 @@ const kSentences: Record<string, (event: JobEvent) => string> = {
       ? (e["groups"] as { ranks?: unknown; reason?: unknown }[])
       : [];
     return `fell only with it: ${groups.map((group) => `${text(group.ranks)} (${text(group.reason)})`).join("; ")}`;
+  },
+  collectives_found: (e) => {
+    const found = Array.isArray(e["found"]) ? (e["found"] as { text?: unknown }[]) : [];
+    return found.map((one) => text(one.text)).join("; ");
   },
   restart_scheduled: (e) =>
     `attempt ${text(e["next_attempt"])} follows${e["charged"] === false ? ", not charged to the restarts" : `, restart ${text(e["used"])} of ${text(e["max"])}`}`,

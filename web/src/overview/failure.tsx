@@ -107,6 +107,19 @@ function Victims({ attempt }: { attempt: Attempt | undefined }) {
   );
 }
 
+// What the workers were doing when the attempt was ended.
+export function Operations({ attempt }: { attempt: Attempt | undefined }) {
+  const found = attempt?.collectives ?? [];
+  if (!found.length) return null;
+  return (
+    <ul class="operations" aria-label="What the workers were doing">
+      {found.map((one) => (
+        <li class="foreign">{one.text}</li>
+      ))}
+    </ul>
+  );
+}
+
 export function FailureBody({ job, attempt, failure, root }: Props) {
   const facts = [
     failure.pid ? `pid ${failure.pid}` : "",
@@ -134,6 +147,7 @@ export function FailureBody({ job, attempt, failure, root }: Props) {
       )}
       {failure.note && <p class="foreign muted">{failure.note}</p>}
       <Actions job={job} attempt={attempt} failure={failure} />
+      {root && <Operations attempt={attempt} />}
       {root && <Victims attempt={attempt} />}
     </>
   );

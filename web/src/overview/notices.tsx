@@ -3,10 +3,19 @@
 // that were left, and who waits for a key of the store.
 import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
-import { get_rows, type Job, type JobNode, type Status, type StoreStatus } from "../api";
+import {
+  get_rows,
+  type Attempt,
+  type Collective,
+  type Job,
+  type JobNode,
+  type Status,
+  type StoreStatus,
+} from "../api";
 import { plural, span_text, time_text } from "../format";
 import { link, model } from "../live";
 import { href, logs_route } from "../router";
+import { Operations } from "./failure";
 
 const kPollMs = 5_000;
 const kMostRows = 8;
@@ -97,6 +106,40 @@ function StoreWaits({ job, store }: { job: Job; store: StoreStatus }) {
   );
 }
 
+// The first ones are said above.
+function Collectives({ job, found }: { job: Job; found: readonly Collective[] }) {
+  if (!found.length) return null;
+  return (
+    <details class="fold">
+      <summary>Who waits in which operation</summary>
+      <ul>
+        {found.map((one) => (
+          <li>
+            <span class="foreign">{one.text}</span>
+            {one.suspects && (
+              <span>
+                {" "}
+                · logs of <Ranks job={job} ranks={one.suspects} />
+              </span>
+            )}
+          </li>
+        ))}
+      </ul>
+    </details>
+  );
+}
+
+// A job that was stopped has no failure to show them with.
+function AtTheEnd({ attempt }: { attempt: Attempt | undefined }) {
+  if (!attempt?.collectives?.length || attempt.failure) return null;
+  return (
+    <section class="card notice-card" aria-labelledby="operations-title">
+      <h2 id="operations-title">What the workers were doing when they were stopped</h2>
+      <Operations attempt={attempt} />
+    </section>
+  );
+}
+
 // Lost nodes and muster's own troubles have cards of their own.
 function attention_lines(job: Job, nodes: readonly JobNode[]): string[] {
   const elsewhere = (line: string) =>
@@ -125,6 +168,7 @@ function Attention({ job, nodes }: { job: Job; nodes: readonly JobNode[] }) {
           ))}
         </ul>
       </div>
+      <Collectives job={job} found={status.value?.collectives ?? []} />
       {store && store.waits.length > 0 && <StoreWaits job={job} store={store} />}
     </section>
   );
@@ -180,10 +224,11 @@ function Stopped({ job }: { job: Job }) {
 }
 
 export function Notices({ job }: { job: Job }) {
-  const { nodes } = model.value;
+  const { nodes, attempts } = model.value;
   return (
     <>
       <Stopped job={job} />
+      <AtTheEnd attempt={attempts.at(-1)} />
       <LostNodes nodes={nodes} />
       <Attention job={job} nodes={nodes} />
       <Troubles job={job} />

@@ -30,6 +30,15 @@ export function age_text(seconds: number): string {
   return seconds < 2 ? "now" : `${span_text(Math.floor(seconds))} ago`;
 }
 
+export function operation_text(
+  operation: NonNullable<Sample["operation"]>,
+  now_us: number,
+): string {
+  const seconds = Math.max(0, (now_us - operation.since_us) / 1e6);
+  if (operation.state === "running") return `in ${operation.call} for ${span_text(seconds)}`;
+  return `${operation.call} ${operation.state === "done" ? "ended" : "failed"} ${age_text(seconds)}`;
+}
+
 export type Facts = [name: string, value: string][];
 
 export function rank_facts(
@@ -52,7 +61,12 @@ export function rank_facts(
   const step = step_text(sample);
   if (step) facts.push(["step", step]);
   if (sample?.loss != null) facts.push(["loss", number_text(sample.loss)]);
+  for (const [name, value] of sample?.values ?? [])
+    if (value != null) facts.push([name, number_text(value)]);
   if (running && sample) {
+    if (sample.operation) facts.push(["operation", operation_text(sample.operation, now_us)]);
+    if (sample.heartbeat_us)
+      facts.push(["last report", age_text(Math.max(0, (now_us - sample.heartbeat_us) / 1e6))]);
     const age = output_age_s(sample, now_us);
     if (age !== null) facts.push(["last output", age_text(age)]);
     if (sample.cpu != null && sample.cpu >= 0)

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/job/known_operations.h"
+
+#include <time.h>
+
+#include "supervisor/diagnosis/wait_status.h"
+
+namespace muster {
+
+namespace {
+
+RankEnd end_of(const RankState& rank) {
+  if (rank.phase == RankPhase::kSpawnFailed) return RankEnd::kDied;
+  if (rank.phase != RankPhase::kExited) return RankEnd::kRunning;
+  if (decode_wait_status(rank.wait_status).success()) return RankEnd::kFinished;
+  return rank.stopped_for == StopReason::kNone ? RankEnd::kDied : RankEnd::kStopped;
+}
+
+}  // namespace
+
+int64_t page_now_ns() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+std::vector<KnownRank> known_operations(const AttemptState& attempt, const WorkerPages& pages) {
+  std::vector<KnownRank> known;
+  for (const RankState& rank : attempt.ranks) {
+    if (rank.node != attempt.node) continue;
+    const std::shared_ptr<const UniqueFd> page = pages.find(rank.local_rank);
+    known.push_back({rank.rank, end_of(rank), 0, page ? operations_in(*page) : nullptr});
+  }
+  return known;
+}
+
+std::shared_ptr<const RankOperations> operations_in(const UniqueFd& page) {
+  const auto content = worker_page::read_page(page.get());
+  if (!content || content->communicators.empty()) return nullptr;
+  return std::make_shared<const RankOperations>(operations_of(*content, page_now_ns()));
+}
+
+bool ended_in_broken_operation(const UniqueFd& page) {
+  const std::shared_ptr<const RankOperations> operations = operations_in(page);
+  if (!operations) return false;
+  const RankCall* last = nullptr;  // to end
+  for (const RankCommunicator& communicator : operations->communicators) {
+    for (const RankCall& call : communicator.calls) {
+      if (call.took_us < 0) continue;
+      if (!last || call.age_us - call.took_us <= last->age_us - last->took_us) last = &call;
+    }
+  }
+  return last && last->failed();
+}
+
+}  // namespace muster

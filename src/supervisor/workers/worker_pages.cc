@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/workers/worker_pages.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <cerrno>
+
+#include "nccl/report/worker_page.h"
+
+namespace muster {
+
+namespace {
+
+// What muster needs itself, and for each worker (pipes, logs, their times, a pidfd, a cgroup),
+// before a page may have a descriptor.
+constexpr uint64_t kOwnDescriptors = 64;
+constexpr uint64_t kDescriptorsPerWorker = 8;
+
+Result<UniqueFd> make_page() {
+  UniqueFd page(::memfd_create("muster-worker", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (!page) return errno_error(errno, "memfd_create");
+  if (::ftruncate(page.get(), sizeof(worker_page::Page)) != 0) {
+    return errno_error(errno, "ftruncate");
+  }
+  // A worker that cut it would have others in its process tree die of SIGBUS.
+  if (::fcntl(page.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) {
+    return errno_error(errno, "seal");
+  }
+  return page;
+}
+
+}  // namespace
+
+WorkerPages::WorkerPages(int workers) {
+  rlimit limit{};
+  const uint64_t needed =
+      kOwnDescriptors + (kDescriptorsPerWorker + 1) * static_cast<uint64_t>(workers);
+  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < needed) {
+    failed_ = Error{EMFILE, "with a limit of " + std::to_string(limit.rlim_cur) + " open files " +
+                                std::to_string(workers) + " workers have none"};
+  }
+}
+
+Result<std::string> WorkerPages::make(int local_rank) {
+  if (failed_) return *failed_;
+  Result<UniqueFd> page = make_page();
+  if (!page) {
+    failed_ = page.error();
+    return *failed_;
+  }
+  std::string path = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(page->get());
+  pages_[local_rank] = std::make_shared<const UniqueFd>(std::move(*page));
+  return path;
+}
+
+std::shared_ptr<const UniqueFd> WorkerPages::find(int local_rank) const {
+  const auto found = pages_.find(local_rank);
+  return found == pages_.end() ? nullptr : found->second;
+}
+
+}  // namespace muster
