@@ -162,7 +162,7 @@ TEST_CASE("the time since a page was read counts as waiting") {
   Pages pages = one_missing(5);
   for (int rank = 0; rank < 4; ++rank)
     pages.known(rank).elapsed_us = 7 * kSecond;
-  CHECK(pages.find().found.at(0).kind == "stuck");  // the other's page is too old to accuse it
+  CHECK(pages.texts().empty());  // the other's page is too old to accuse it, the next one will tell
   pages.known(3).elapsed_us = 0;
   CHECK(pages.find().found.at(0).kind == "missing");
   CHECK(pages.find().found.at(0).waited_us == 12 * kSecond);
@@ -435,6 +435,19 @@ TEST_CASE("a rank that has closed the communicator keeps others waiting") {
   CHECK(pages.text() ==
         "rank 3 closed the communicator before all_reduce #128 (4.2 MB, float32); ranks 0-2 wait "
         "since 61 s");
+}
+
+TEST_CASE("what failed in a communicator that was closed long ago is over") {
+  Pages pages(3);
+  pages.failed(0, OpKind::kAllReduce, 9, 5);
+  pages.failed(1, OpKind::kAllReduce, 9, 5);
+  pages.ended(2, OpKind::kAllReduce, 8, 5);
+  for (int rank = 0; rank < 3; ++rank)
+    pages.of(rank).closed = true;
+  CHECK(pages.texts().size() == 1);  // just now: it may be why the job ends
+  for (int rank = 0; rank < 3; ++rank)
+    pages.known(rank).elapsed_us = 11 * kSecond;
+  CHECK(pages.texts().empty());
 }
 
 TEST_CASE("a member that never made the communicator is told") {

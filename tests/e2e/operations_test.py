@@ -70,22 +70,23 @@ class DeathTest(OperationsTest):
             "rank 3 died before it entered all_reduce #2 (4.2 MB, float32); ranks 0-2 wait since",
             run.err,
         )
-        view = self.start("view", self.run_folder(self.path("logs")))
-        api = Api(view)
+        view = self.start("view", "--json", self.run_folder(self.path("logs")))
+        view.wait_for_output("\n")
+        api = Api(view, json.loads(view.out)["url"])
         self.check_status(api)
         status = api.json("/status")
         self.assertEqual(status["collectives"][0]["suspects"], "3")
         self.assertEqual(status["failure"]["collectives"], status["collectives"])
         attempt = api.json("/api/v1/attempts")["attempts"][0]
         self.assertEqual(attempt["collectives"][0]["waiting"], "0-2")
-        view.signal(signal.SIGINT)
+        view.signal(signal.SIGTERM)
         view.wait()
 
     def test_a_victim_of_a_broken_connection_is_not_the_root_cause(self):
         # Rank 0 dies first, of what rank 1 did, which ends a moment later.
         os.mkfifo(self.path("gate"))
         run = self.job(
-            "fail=all_reduce=10", "say=ready",
+            "0:fail=all_reduce=10", "1:in=all_reduce=10", "say=ready",
             f"gate={self.path('gate')}", "0:error=connection to rank 1 broke=peer_lost",
             "0:exit=1", "1:exit=3", workers=2,
         )  # fmt: skip
@@ -151,10 +152,10 @@ class HangTest(OperationsTest):
         self.assertIn(found["text"], status["attention"])
         self.check_status(api)
         self.check_rank(status["ranks"][0])
-        self.check_metrics(api.get("/metrics").body)
+        self.check_metrics(api.get("/metrics").body.decode())
         shown = subprocess.run(
-            [MUSTER, "status", "--log-dir", self.path("logs")], capture_output=True, timeout=30,
-            env=self.environment(),
+            [MUSTER, "status", self.run_folder(self.path("logs"))], capture_output=True,
+            timeout=30, env=self.environment(),
         )  # fmt: skip
         self.assertIn(b"rank 3 never entered all_reduce #2", shown.stdout, shown.stderr)
         run.signal(signal.SIGTERM)

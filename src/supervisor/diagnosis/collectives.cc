@@ -20,6 +20,9 @@ namespace {
 
 using comm::detail::OpKind;
 
+// A page that is older than this may never be followed by another.
+constexpr int64_t kSoonUs = 30'000'000;
+
 // Where the members of a group stand towards one collective.
 struct Standing {
   uint64_t sequence = 0;
@@ -31,8 +34,10 @@ struct Standing {
   std::vector<int> closed;
   std::vector<int> unmade;  // they have not told of this communicator
   size_t unknown = 0;       // members of whom nothing is known
+  bool doubtful = false;    // the next page of some will tell
   int64_t waited_us = 0;
   bool running = false;  // some still wait
+  bool failed = false;   // some gave up
   bool due = false;
 
   std::vector<int> waiting_ranks() const {
@@ -64,7 +69,7 @@ class GroupLook {
     const bool mismatched = standing_.due && add_mismatch(found);
     const bool absent = standing_.due || !standing_.died.empty();
     if (absent && !standing_.absent().empty()) return add_missing(found);
-    if (standing_.due && !mismatched) add_stuck(found);
+    if (standing_.due && !mismatched && !standing_.doubtful) add_stuck(found);
   }
 
  private:
@@ -73,17 +78,18 @@ class GroupLook {
     Standing& s = standing_;
     for (const auto& [rank, seat] : group_.seats) {
       for (const RankCall& call : seat.communicator->calls) {
-        if (call.message() || call.done()) continue;
+        if (call.message() || !seat.waits_in(call)) continue;
         if (s.sequence == 0 || call.sequence < s.sequence) s.sequence = call.sequence;
       }
     }
     for (const auto& [rank, seat] : group_.seats) {
       const RankCall* call =
           s.sequence > 0 ? collective_at(*seat.communicator, s.sequence) : nullptr;
-      if (call == nullptr || call->done()) continue;
+      if (call == nullptr || !seat.waits_in(*call)) continue;
       const int64_t waited_us = seat.waited_us(*call);
       s.waited_us = std::max(s.waited_us, waited_us);
       s.running = s.running || !call->failed();
+      s.failed = s.failed || call->failed();
       s.due = s.due || thresholds_.passed(*call, waited_us);
     }
     return s.sequence > 0;
@@ -91,7 +97,7 @@ class GroupLook {
 
   // A page from before the operation began, or from just after it, accuses nobody.
   bool young_enough(const KnownRank& known) const {
-    const int64_t least_us = standing_.running ? thresholds_.running_us : thresholds_.failed_us;
+    const int64_t least_us = standing_.failed ? thresholds_.failed_us : thresholds_.running_us;
     return standing_.waited_us - known.elapsed_us >= least_us;
   }
 
@@ -102,6 +108,8 @@ class GroupLook {
       standing_.ended.push_back(known.rank);
     } else if (young_enough(known)) {
       alive.push_back(known.rank);
+    } else if (known.elapsed_us < kSoonUs) {
+      standing_.doubtful = true;
     } else {
       ++standing_.unknown;
     }
@@ -110,7 +118,7 @@ class GroupLook {
   void place(const Seat& seat) {
     const RankCommunicator& communicator = *seat.communicator;
     const RankCall* call = collective_at(communicator, standing_.sequence);
-    if (call != nullptr && !call->done()) {
+    if (call != nullptr && seat.waits_in(*call)) {
       standing_.waiting.emplace_back(&seat, call);
     } else if (call != nullptr || communicator.collectives >= standing_.sequence) {
       standing_.done.push_back(seat.world());

@@ -18,6 +18,13 @@ struct Seat {
 
   int world() const { return known->rank; }
   bool gone() const { return known->end == RankEnd::kDied || known->end == RankEnd::kFinished; }
+  // It is in the call, or gave it up. Of a communicator that it has closed since, only for a while:
+  // a program may go on with another one.
+  bool waits_in(const RankCall& call) const {
+    constexpr int64_t kRecentUs = 10'000'000;
+    if (call.done() || !communicator->closed) return !call.done();
+    return call.failed() && call.age_us - call.took_us + known->elapsed_us <= kRecentUs;
+  }
   // How long it has been in the call, or was when it ended.
   int64_t waited_us(const RankCall& call) const {
     return call.took_us >= 0 ? call.took_us : call.age_us + known->elapsed_us;

@@ -38,7 +38,7 @@ Waits waits_in(const KnownWorld& world, const Thresholds& thresholds) {
   for (const Group& group : world.groups) {
     for (const auto& [rank, seat] : group.seats) {
       for (const RankCall& call : seat.communicator->calls) {
-        if (!call.message() || call.done() || seat.gone()) continue;
+        if (!call.message() || !seat.waits_in(call) || seat.gone()) continue;
         const int peer = group.world_rank(call.root_or_peer);
         const Wait wait{&group, &seat, &call, peer, seat.waited_us(call)};
         const bool due = thresholds.passed(call, wait.waited_us);
