@@ -89,7 +89,7 @@ inline Assignment assignment_of(const LaunchPlan& plan) {
 // A variable of one worker's whole environment in an attempt, "<unset>" if it has none.
 inline std::string variable(const LaunchPlan& plan, size_t rank, const std::string& name,
                             const std::optional<Assignment>& assignment = std::nullopt,
-                            const AttemptFiles& files = {"/logs/error.json", ""}) {
+                            const AttemptFiles& files = {"/logs/error.json", "", ""}) {
   Environment whole =
       environment_for(plan, plan.workers[rank], assignment.value_or(assignment_of(plan)), files);
   return lookup(whole, name).value_or("<unset>");

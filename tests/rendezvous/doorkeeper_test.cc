@@ -196,12 +196,12 @@ TEST_CASE_FIXTURE(DoorTest, "another run and another version are told so, and ma
     CHECK(refuse.reason == "the job at this endpoint has the run id 'run-1', not 'run-2'");
   }
   SUBCASE("version") {
-    peer.send(hello(kRun, "", false, 1));
+    peer.send(hello(kRun, "", false, 2));
     const message::Refuse refuse = refusal(peer);
     CHECK_FALSE(refuse.final);
     CHECK(
         refuse.reason ==
-        "the coordinator speaks version 2 of the control protocol, this node version 1: all nodes "
+        "the coordinator speaks version 3 of the control protocol, this node version 2: all nodes "
         "of a job must have the same muster");
   }
   CHECK(joined.empty());
