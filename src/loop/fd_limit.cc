@@ -1,7 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "loop/fd_limit.h"
 
+#include <fcntl.h>
 #include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <climits>
+
+#include "loop/unique_fd.h"
 
 namespace muster {
 
@@ -24,6 +31,12 @@ FdLimit raise_fd_limit() {
     if (setrlimit(RLIMIT_NOFILE, &limit) == 0) result.now = limit.rlim_max;
   }
   return result;
+}
+
+void make_room_for_descriptors(const FdLimit& limit, int workers) {
+  const uint64_t needed = kOwnDescriptors + kDescriptorsPerWorker * static_cast<uint64_t>(workers);
+  const uint64_t last = std::min<uint64_t>({needed, limit.now, INT_MAX}) - 1;
+  const UniqueFd high(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, static_cast<int>(last)));
 }
 
 std::optional<std::string> fd_limit_too_low(const FdLimit& limit, int workers) {

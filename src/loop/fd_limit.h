@@ -19,6 +19,10 @@ struct FdLimit {
 // in force.
 FdLimit raise_fd_limit();
 
+// Has the kernel's table of descriptors grow now, while no other thread shares it: later each
+// doubling waits for all processors (an RCU grace period), some 10 ms in the middle of a launch.
+void make_room_for_descriptors(const FdLimit& limit, int workers);
+
 // A line that says that `workers` workers need more descriptors than `limit` allows and what to do,
 // or nothing when it is enough.
 std::optional<std::string> fd_limit_too_low(const FdLimit& limit, int workers);

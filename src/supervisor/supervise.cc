@@ -141,6 +141,7 @@ class Run {
 
 Result<void> Run::build() {
   file_limit_ = raise_fd_limit();
+  make_room_for_descriptors(file_limit_, static_cast<int>(launch_.plan.workers.size()));
   if (Result<void> logs = build_logs(); !logs) return logs;
   if (Result<void> link = build_link(); !link) return link;
   observe();

@@ -155,9 +155,7 @@ TEST_CASE("what is known of a node's ranks survives the way") {
 
 TEST_CASE("of very many ranks those that fit are told") {
   auto operations = std::make_shared<const RankOperations>(some_operations(20));
-  std::vector<KnownRank> known;
-  for (int rank = 0; rank < 1000; ++rank)
-    known.push_back({rank, RankEnd::kRunning, 0, operations});
+  std::vector<KnownRank> known(1000, {0, RankEnd::kRunning, 0, operations});
   const std::string bytes = encode_known_ranks(known);
   CHECK(bytes.size() <= kMaxOutcomeOperations + 8);
   std::vector<KnownRank> back;

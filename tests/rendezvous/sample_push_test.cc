@@ -120,7 +120,7 @@ TEST_CASE_FIXTURE(PushTest, "nothing is told while there is no connection") {
   loop.run_until([] { return false; }, Milliseconds(30));
   CHECK(taken == 0);
   push.resume();
-  CHECK(run_until([&] { return sent.size() >= 1; }));
+  CHECK(run_until([&] { return !sent.empty(); }));
 }
 
 }  // namespace muster
