@@ -335,6 +335,22 @@ TEST_CASE("those who have finished an operation are told apart from those who ha
         "ranks 2-3 wait since 20 s in broadcast #3 (4.2 MB, float32); ranks 0-1 have finished it");
 }
 
+TEST_CASE("who stands still in an operation that the others have got out of is suspected") {
+  Pages pages(3);
+  for (int rank : {0, 2}) {
+    pages.ended(rank, OpKind::kAllReduce, 3, 17);
+    pages.in(rank, OpKind::kAllReduce, 4, 17);
+  }
+  pages.in(1, OpKind::kAllReduce, 3, 17);
+  const auto all = pages.find();
+  REQUIRE(all.found.size() == 1);
+  CHECK(all.found[0].suspects == "1");
+  CHECK(all.found[0].waiting == "0,2");
+  CHECK(all.found[0].text ==
+        "rank 1 is still in all_reduce #3 (4.2 MB, float32) since 17 s; ranks 0, 2 have finished "
+        "it and wait in a later one");
+}
+
 TEST_CASE("a message is waited for, and the sender is elsewhere") {
   Pages pages(2);
   pages.message(1, OpKind::kRecv, 0, 61);

@@ -279,8 +279,47 @@ class GroupLook {
     found.push_back(std::move(ranked));
   }
 
+  // Nobody gets out of such an operation before everybody has done his part in it.
+  static bool holds_all(OpKind kind) {
+    return kind == OpKind::kAllReduce || kind == OpKind::kAllGather ||
+           kind == OpKind::kReduceScatter || kind == OpKind::kAllToAll || kind == OpKind::kBarrier;
+  }
+
+  // Those who have finished it and are in a later one now.
+  std::vector<int> gone_on() const {
+    std::vector<int> ranks;
+    for (const auto& [rank, seat] : group_.seats) {
+      for (const RankCall& call : seat.communicator->calls) {
+        if (call.message() || call.sequence <= standing_.sequence || !seat.waits_in(call)) continue;
+        const auto& done = standing_.done;
+        if (std::find(done.begin(), done.end(), seat.world()) == done.end()) continue;
+        ranks.push_back(seat.world());
+        break;
+      }
+    }
+    return ranks;
+  }
+
+  // The others have got out, so it is these that stand still: stopped, or starved.
+  void add_left_behind(std::vector<Ranked>& found, const std::vector<int>& others) const {
+    const std::vector<int> behind = standing_.waiting_ranks();
+    Ranked ranked{Ranked::kIdle, finding("stuck", behind)};
+    ranked.finding.waiting = format_ranges(others, ",");
+    ranked.finding.text =
+        ranks_words(behind) + (behind.size() == 1 ? " is" : " are") + " still in " +
+        sized_call_words(call(), communicator()) + " since " + wait_words(standing_.waited_us) +
+        "; " + ranks_words(others) +
+        (others.size() == 1 ? " has finished it and waits" : " have finished it and wait") +
+        " in a later one";
+    found.push_back(std::move(ranked));
+  }
+
   void add_stuck(std::vector<Ranked>& found) const {
     const Standing& s = standing_;
+    const std::vector<int> others = gone_on();
+    if (!others.empty() && s.running && holds_all(call().kind)) {
+      return add_left_behind(found, others);
+    }
     Ranked ranked{Ranked::kStuck, finding("stuck", {})};
     std::string& text = ranked.finding.text;
     const std::string operation = sized_call_words(call(), communicator());
