@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every command of the README, run as it is written there."""
+"""Every command of the README and of the page on training, run as it is written there."""
 
 import os
 import re
@@ -31,6 +31,16 @@ class Readme(MusterTest):
                     self.assertEqual(run.returncode, 0, out)
                 self.bury_what_the_build_left()
         self.assertEqual(sum("two terminals" in block for block in commands), 1)
+
+    def test_every_command_of_the_page_on_training_works(self):
+        (block,) = blocks("docs/training.md")
+        run = self.start_block(block, self.environment())
+        out, _ = run.communicate()
+        self.assertEqual(run.returncode, 0, out)
+        self.assertGreaterEqual(out.count("epoch 2 "), 4)
+        self.assertIn("resuming at step 30", out)
+        self.assertIn("average bus bandwidth", out)
+        self.bury_what_the_build_left()
 
     def bury_what_the_build_left(self):
         """The page's bundler ends its own processes without waiting for them."""

@@ -41,6 +41,7 @@ void run_ranks(int ranks, const RankBody& body, comm::CommunicatorOptions option
   const TemporaryFolder folder;
   std::vector<std::string> failures(static_cast<size_t>(ranks));
   std::vector<std::thread> threads;
+  threads.reserve(static_cast<size_t>(ranks));
   for (int rank = 0; rank < ranks; ++rank) {
     threads.emplace_back([&, rank] {
       failures[static_cast<size_t>(rank)] =
