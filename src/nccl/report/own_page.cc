@@ -52,22 +52,22 @@ bool is_open(const worker_page::CommunicatorBlock& block) {
          block.closed.load(std::memory_order_relaxed) == 0;
 }
 
-// Whether this very process has the file mapped already: the library is in it twice, in two
-// extension modules, say.
-bool mapped_here(const struct stat& file) {
+// Whether this very process has mapped the file before it did so just now: the library is in it
+// twice, in two extension modules, say.
+bool mapped_before(const struct stat& file) {
   std::FILE* maps = std::fopen("/proc/self/maps", "re");
   if (maps == nullptr) return true;
-  bool found = false;
+  int mappings = 0;
   char line[512];
-  while (!found && std::fgets(line, sizeof(line), maps) != nullptr) {
+  while (std::fgets(line, sizeof(line), maps) != nullptr) {
     unsigned major = 0;
     unsigned minor = 0;
     unsigned long inode = 0;
-    found = std::sscanf(line, "%*s %*s %*s %x:%x %lu", &major, &minor, &inode) == 3 &&
-            inode == file.st_ino && makedev(major, minor) == file.st_dev;
+    const int fields = std::sscanf(line, "%*s %*s %*s %x:%x %lu", &major, &minor, &inode);
+    if (fields == 3 && inode == file.st_ino && makedev(major, minor) == file.st_dev) mappings++;
   }
   std::fclose(maps);
-  return found;
+  return mappings > 1;
 }
 
 // A program that went before (a check that a start script runs, or this process before it called
@@ -75,7 +75,7 @@ bool mapped_here(const struct stat& file) {
 // what somebody will want to know.
 bool may_succeed(const Page& page, pid_t owner, const struct stat& file) {
   const bool same = owner == getpid();
-  if (same ? mapped_here(file) : !(kill(owner, 0) != 0 && errno == ESRCH)) return false;
+  if (same ? mapped_before(file) : !(kill(owner, 0) != 0 && errno == ESRCH)) return false;
   if (same) return true;
   for (const auto& block : page.communicators) {
     if (is_open(block)) return false;
