@@ -10,6 +10,7 @@
 
 namespace muster::comm {
 
+// Whose memory it is: the processor's, or a CUDA device's.
 enum class Memory : uint8_t { kHost, kDevice };
 
 // A CUDA stream (cudaStream_t) without CUDA's headers; null is the default stream.
@@ -37,6 +38,7 @@ struct ConstBuffer {
         count(std::ranges::size(range)),
         type(data_type_of<std::ranges::range_value_t<R>>) {}
 
+  // Device memory: elements, not bytes, and the stream on which the operation takes its turn.
   static ConstBuffer device(const void* data, size_t count, DataType type, Stream stream) {
     ConstBuffer buffer(data, count, type);
     buffer.memory = Memory::kDevice;
@@ -66,6 +68,7 @@ struct Buffer {
         count(std::ranges::size(range)),
         type(data_type_of<std::ranges::range_value_t<R>>) {}
 
+  // Device memory, as ConstBuffer::device().
   static Buffer device(void* data, size_t count, DataType type, Stream stream) {
     Buffer buffer(data, count, type);
     buffer.memory = Memory::kDevice;

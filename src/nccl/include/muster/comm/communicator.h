@@ -76,6 +76,7 @@ class Communicator {
   // An open one is aborted, without waiting for the device or the peers; close() tells more.
   ~Communicator();
 
+  // This process' place among the members, and who they are.
   int rank() const;
   int size() const;
   Backend backend() const;

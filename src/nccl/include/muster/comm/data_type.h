@@ -78,6 +78,7 @@ constexpr bool is_element = std::is_same_v<T, Float16> || std::is_same_v<T, Bflo
 template <typename T>
 concept Element = detail::is_element<std::remove_cv_t<T>>;
 
+// The DataType of a C++ type: data_type_of<float> is kFloat32.
 template <Element T>
 constexpr DataType data_type_of = detail::data_type_of<std::remove_cv_t<T>>();
 

@@ -55,9 +55,11 @@ class [[nodiscard]] Result {
   Result(T value) : state_(std::in_place_index<0>, std::move(value)) {}
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
 
+  // Whether it went well.
   bool has_value() const { return state_.index() == 0; }
   explicit operator bool() const { return has_value(); }
 
+  // Throws ErrorException where there is no value; so do * and ->.
   T& value() & { return check(), std::get<0>(state_); }
   const T& value() const& { return check(), std::get<0>(state_); }
   T value() && { return check(), std::get<0>(std::move(state_)); }
@@ -85,8 +87,10 @@ class [[nodiscard]] Result<void> {
   Result() = default;
   Result(Error error) : state_(std::in_place_index<1>, std::move(error)) {}
 
+  // Whether it went well.
   bool has_value() const { return state_.index() == 0; }
   explicit operator bool() const { return has_value(); }
+  // Throws ErrorException after an error.
   void value() const {
     if (!has_value()) throw ErrorException(error());
   }

@@ -9,6 +9,7 @@
 
 namespace muster::comm {
 
+// Times to wait; any std::chrono duration of whole milliseconds converts to it.
 using Duration = std::chrono::milliseconds;
 
 // How one operation is to be done.

@@ -33,8 +33,10 @@ struct JoinOptions {
 // kStoreLost, kSystem.
 class World {
  public:
+  // Waits until all ranks have come.
   static Result<World> join(const JoinOptions& options = {});
 
+  // What the environment or JoinOptions said.
   int rank() const;
   int size() const;
   int local_rank() const;             // LOCAL_RANK, 0 where nobody set it

@@ -23,6 +23,7 @@ namespace muster::train {
 // Keys and values are UTF-8.
 using Metadata = std::map<std::string, std::string>;
 
+// Where the checksum stands in a file's metadata.
 constexpr const char* kChecksumKey = "muster.crc32";
 
 // Writes the file so that there is always a whole one at `path`, the earlier or the new one,

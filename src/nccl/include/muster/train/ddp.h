@@ -43,8 +43,8 @@ struct DdpOptions {
 //   for (...) {
 //     ddp.zero_gradients();
 //     ...backward: for each parameter, last layer first: add to ddp.gradient<float>(i);
-//     ddp.ready(i) ddp.finish().value();   // ddp.gradient<float>(i) is now the average over all
-//     ranks
+//     ddp.ready(i);
+//     ddp.finish().value();  // ddp.gradient<float>(i) is now the average over all ranks
 //     ...update the parameters
 //   }
 //
@@ -65,6 +65,7 @@ class DistributedDataParallel {
   DistributedDataParallel& operator=(DistributedDataParallel&&) noexcept;
   ~DistributedDataParallel();
 
+  // What it was made of.
   const std::vector<NamedTensor>& parameters() const;
   const std::vector<Bucket>& buckets() const;
   comm::Buffer storage(size_t bucket) const;  // empty for one that is not there, as gradient()
