@@ -31,8 +31,8 @@ double combined(mc::Communicator& all, cudaStream_t stream, double value, mc::Re
 
 // How many numbers, on all ranks together, are not what they should be.
 double count_wrong(mc::Communicator& all, const DeviceArray<float>& numbers, cudaStream_t stream) {
-  const int ranks = all.size();
-  const auto expected = static_cast<float>(ranks * (ranks + 1) / 2);
+  const auto ranks = static_cast<float>(all.size());
+  const float expected = ranks * (ranks + 1) / 2;
   const std::vector<float> values = numbers.values(stream);
   const auto wrong = static_cast<double>(values.size()) -
                      static_cast<double>(std::count(values.begin(), values.end(), expected));

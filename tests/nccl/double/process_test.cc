@@ -28,6 +28,7 @@ class Process {
       for (const std::string& variable : variables)
         putenv(strdup(variable.c_str()));
       std::vector<char*> argv;
+      argv.reserve(words.size() + 1);
       for (std::string& word : words)
         argv.push_back(word.data());
       argv.push_back(nullptr);
