@@ -85,6 +85,7 @@ class CommBackend {
   using Made = std::optional<Result<std::unique_ptr<CommBackend>>>;
   // Called by all members; nullptr as the value for kNoColor.
   virtual Made split(int color, int key, const BackendPlan& plan) = 0;
+  // Called by all who stay, also after an abort: the library may need that all say whether it can.
   virtual Made shrink(std::span<const int> excluded, const BackendPlan& plan) = 0;
   virtual Made grow(int joining, const BackendPlan& plan) = 0;
 

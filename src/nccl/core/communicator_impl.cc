@@ -5,7 +5,6 @@
 
 #include "nccl/core/group.h"
 #include "nccl/core/texts.h"
-#include "nccl/join/roll_call.h"
 
 namespace muster::comm::detail {
 namespace {
@@ -16,25 +15,6 @@ using Clock = std::chrono::steady_clock;
 constexpr size_t kMaxFlights = 4096;
 // Of these the watcher looks at so many at once, the oldest.
 constexpr int kPollAtOnce = 64;
-
-// After it the backend is still as the peers believe it to be.
-bool harmless(ErrorCode code) {
-  return code == ErrorCode::kInvalidArgument || code == ErrorCode::kUnavailable ||
-         code == ErrorCode::kMismatch;
-}
-
-std::string phrase(const Error& error, const Limit& limit) {
-  switch (error.code) {
-    case ErrorCode::kTimeout:
-      return "timeout after " + time_text(limit.timeout);
-    case ErrorCode::kPeerLost:
-      return error.ranks.empty() ? "a peer is lost" : rank_names(error.ranks) + " lost";
-    case ErrorCode::kAborted:
-      return "aborted";
-    default:
-      return "";
-  }
-}
 
 }  // namespace
 
@@ -260,45 +240,6 @@ std::vector<PageBlock::Slot> CommunicatorImpl::enter(std::span<const Operation> 
   for (const Operation& operation : operations)
     slots.push_back(page_.begin(operation));
   return slots;
-}
-
-Result<void> CommunicatorImpl::leave(std::span<const Operation> operations,
-                                     std::span<const PageBlock::Slot> slots, const Limit& limit,
-                                     Result<void> result) {
-  for (const PageBlock::Slot& slot : slots)
-    page_.end(slot, result.has_value());
-  if (result) return result;
-  return explain(what(operations, slots), limit, std::move(result).error());
-}
-
-std::string CommunicatorImpl::what(std::span<const Operation> operations,
-                                   std::span<const PageBlock::Slot> slots) const {
-  std::string text = operation_text(operations.front(), slots.front().sequence, plan().world_ranks);
-  if (operations.size() > 1) text += " and " + std::to_string(operations.size() - 1) + " more";
-  return text + " of communicator " + plan().name;
-}
-
-Error CommunicatorImpl::explain(const std::string& what, const Limit& limit, Error error) {
-  for (int& rank : error.ranks)
-    if (const auto index = static_cast<size_t>(rank); index < plan().world_ranks.size())
-      rank = plan().world_ranks[index];
-  const std::string first = phrase(error, limit);
-  const std::string between = first.empty() || error.message.empty() ? "" : "; ";
-  const bool caused = error.code != ErrorCode::kAborted || health_.open();
-  if (caused) error.message = what + ": " + first + between + error.message;
-  if (harmless(error.code)) return error;
-  if (!caused) {  // stopped: the reason is another one
-    Error why = health_.why();
-    why.message = what + ": " + why.message;
-    return why;
-  }
-  Error why = error;
-  why.message = "not done after an earlier error: " + error.message;
-  if (health_.end(std::move(why))) {
-    parts_.backend->stop();
-    notice_end();
-  }
-  return error;
 }
 
 bool CommunicatorImpl::begin_use() {

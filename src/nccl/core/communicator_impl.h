@@ -91,6 +91,9 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   // Ends the ring's entries; an error gets its text, and ends the communicator if it has to.
   Result<void> leave(std::span<const Operation> operations, std::span<const PageBlock::Slot> slots,
                      const Limit& limit, Result<void> result);
+  std::string operation_name(const Operation& operation, const PageBlock::Slot& slot) const;
+  // A timeout gets what the others say in the store; they get what this rank was in.
+  void tell_others(const std::string& operation, Error& error);
   Error explain(const std::string& what, const Limit& limit, Error error);
   std::string what(std::span<const Operation> operations,
                    std::span<const PageBlock::Slot> slots) const;
@@ -101,6 +104,9 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   bool wait_for_room(Deadline deadline);
   void notice_end();  // health_ has ended: whoever waits for room or users looks again
   Result<void> free_all(Deadline deadline);
+  // nullopt: this thread is to free it, and then to call the second.
+  std::optional<Result<void>> begin_freeing(Deadline deadline);
+  void end_freeing(const Result<void>& result);
 
   Parts parts_;
   const Duration operation_timeout_;
@@ -113,13 +119,13 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
 
   std::atomic<int> users_{0};
   std::atomic<bool> closing_{false};
+  std::atomic<bool> told_{false};
   std::mutex mutex_;
-  std::condition_variable changed_;              // users_, flights_
+  std::condition_variable changed_;              // users_, health_ and what is below
   std::deque<std::shared_ptr<Flight>> flights_;  // begun with start(), oldest first
   bool watched_ = false;
-
-  std::timed_mutex freeing_;
-  std::optional<Result<void>> freed_;  // under freeing_
+  bool freeing_ = false;
+  std::optional<Result<void>> freed_;
 };
 
 }  // namespace muster::comm::detail

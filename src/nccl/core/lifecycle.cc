@@ -39,13 +39,29 @@ Result<void> CommunicatorImpl::revoke() {
   return result;
 }
 
+// One thread frees; the others wait for what comes of it.
 Result<void> CommunicatorImpl::free(Deadline deadline) {
-  const std::unique_lock lock(freeing_, deadline);
-  if (!lock)
-    return Error{ErrorCode::kTimeout,
-                 "communicator " + plan().name + ": another thread is still ending it"};
-  if (!freed_) freed_ = free_all(deadline);
-  return *freed_;
+  if (std::optional<Result<void>> freed = begin_freeing(deadline)) return *std::move(freed);
+  Result<void> result = free_all(deadline);
+  end_freeing(result);
+  return result;
+}
+
+std::optional<Result<void>> CommunicatorImpl::begin_freeing(Deadline deadline) {
+  std::unique_lock lock(mutex_);
+  if (!changed_.wait_until(lock, deadline, [this] { return !freeing_; }))
+    return Result<void>(Error{ErrorCode::kTimeout, "communicator " + plan().name +
+                                                       ": another thread is still ending it"});
+  if (freed_) return freed_;
+  freeing_ = true;
+  return std::nullopt;
+}
+
+void CommunicatorImpl::end_freeing(const Result<void>& result) {
+  const std::lock_guard lock(mutex_);
+  freed_ = result;
+  freeing_ = false;
+  changed_.notify_all();
 }
 
 Result<void> CommunicatorImpl::free_all(Deadline deadline) {
@@ -87,13 +103,12 @@ Result<void> CommunicatorImpl::close() {
     return freed;
   }
   health_.end(Error{ErrorCode::kAborted, "it is closed"});
-  const std::unique_lock lock(freeing_, deadline);
-  if (!lock || freed_) return freed_.value_or(Result<void>());
+  if (std::optional<Result<void>> freed = begin_freeing(deadline)) return *std::move(freed);
   background_.stop();
   background_.join(deadline);
-  freed_ = Result<void>();  // whatever comes of it, there is no second time
   Result<void> result = parts_.backend->close(deadline);
   page_.close();
+  end_freeing({});  // whatever came of it, there is no second time
   if (result) return {};
   Error error = std::move(result).error();
   error.message = "close of communicator " + plan().name + ": " + error.message;
@@ -101,8 +116,8 @@ Result<void> CommunicatorImpl::close() {
 }
 
 bool CommunicatorImpl::finished() {
-  const std::unique_lock lock(freeing_, std::try_to_lock);
-  return lock && freed_.has_value();
+  const std::lock_guard lock(mutex_);
+  return freed_.has_value();
 }
 
 Result<void> CommunicatorImpl::status() {

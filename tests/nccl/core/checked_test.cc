@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <array>
 
+#include "nccl/core/communicator_impl.h"
 #include "nccl/core/ranks.h"
 #include "nccl/join/world_impl.h"
 

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <atomic>
 #include <mutex>
 #include <set>
 
@@ -44,6 +45,7 @@ TEST_CASE("gloo: a world works together, at once and in the background") {
     all.all_reduce(numbers).wait().value();
     CHECK(numbers[999] == 6);
     std::vector<Work> works;
+    works.reserve(20);
     for (int i = 0; i < 20; ++i)
       works.push_back(all.all_reduce(numbers, ReduceOp::kMax, {.async = true}));
     all.barrier().wait().value();
@@ -220,6 +222,32 @@ TEST_CASE("gloo: a timeout is told by the others as a lost peer or their own tim
     world.barrier("gave up", seconds(40)).value();
     if (world.rank() == 1) CHECK(!all.all_reduce(numbers).wait());
   });
+}
+
+// Those whose time is over at about the same time hear of each other. They listen for a moment
+// only, so that on a busy machine not each round tells all.
+TEST_CASE("gloo: a timeout tells where the others are") {
+  std::atomic<bool> told{false};
+  ranks(4, [&](World& world) {
+    for (int round = 0; round < 4; ++round) {
+      const std::string name = "round " + std::to_string(round);
+      Communicator all = world.communicator(Backend::kGloo, named(name)).value();
+      std::vector<double> numbers(1 << 10);
+      world.barrier(name + " begins", seconds(40)).value();
+      const OpOptions soon{.timeout = milliseconds(300)};
+      Work work;
+      if (world.rank() < 2) work = all.all_reduce(numbers, ReduceOp::kSum, soon);
+      if (world.rank() == 2) work = all.recv(numbers, 3, 0, soon);
+      const Result<void> late = work.wait();
+      CHECK(late.has_value() == (world.rank() == 3));
+      if (world.rank() == 0 &&
+          late.error().message.ends_with("rank 1 was in it too; rank 2 was in recv #1 from rank 3; "
+                                         "nothing is heard of rank 3"))
+        told = true;
+      world.barrier(name + " ends", seconds(40)).value();
+    }
+  });
+  CHECK(told);
 }
 
 }  // namespace muster::comm::detail

@@ -167,7 +167,8 @@ class Communicator {
 
 // While it is open, operations that this thread begins on any communicator are only collected;
 // end() begins them together, as between ncclGroupStart and ncclGroupEnd. One that is dropped
-// without end(), by a throw say, forgets them: their Works fail with kAborted. Not nested.
+// without end(), by a throw say, forgets them: their Works fail with kAborted. If one call in it is
+// wrong, end() begins none of them and says which. Not nested.
 class GroupGuard {
  public:
   GroupGuard();
