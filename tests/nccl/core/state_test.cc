@@ -91,6 +91,19 @@ TEST_CASE_FIXTURE(Fixture, "asynchronous operations are done in the order of the
         std::vector<std::string>{"run all_reduce", "run barrier", "run broadcast"});
 }
 
+TEST_CASE_FIXTURE(Fixture, "so many operations wait in the background and no more") {
+  script->hold();
+  static_cast<void>(all.barrier(within(seconds(60), true)));
+  REQUIRE(script->wait_for("run barrier"));
+  for (int i = 0; i < 1024; ++i)
+    static_cast<void>(all.barrier(within(seconds(60), true)));
+  Work more = all.barrier(within(milliseconds(20), true));
+  REQUIRE(more.test());
+  CHECK(message(more.wait()) ==
+        "barrier #1026 of communicator world: timeout after 20 ms; too many operations are waiting "
+        "before it");
+}
+
 TEST_CASE_FIXTURE(Fixture, "abort from another thread sends the caller back with the reason") {
   script->hold();
   std::thread other([&] {

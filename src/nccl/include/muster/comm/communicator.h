@@ -28,7 +28,7 @@ struct CommunicatorOptions {
   // Unique within the program: what reports and /status call it. "": "world", or made from the
   // parent's name.
   std::string name{};
-  int device = -1;     // kNccl: the CUDA device; negative: the local rank's, or the only visible one
+  int device = -1;  // kNccl: the CUDA device; negative: the local rank's, or the only visible one
   int init_roots = 1;  // kNccl: unique ids to begin with where the library can use several (2.23)
 };
 
