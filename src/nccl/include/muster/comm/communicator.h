@@ -69,6 +69,11 @@ constexpr int kNoColor = -1;  // split(): this rank is in no group
 //
 // After kTimeout, kPeerLost or kAborted all further operations fail with the same code at once:
 // what the peers did with the broken operation is unknown. close() it, and make another or end.
+// Device memory: the broken operation may still run on the device until then, and freeing memory or
+// destroying a stream would wait for it.
+//
+// Device memory: the first message to or from a peer also connects to it, in the call itself, which
+// returns when the peer has come, by the operation's deadline, even with OpOptions::async.
 class Communicator {
  public:
   Communicator(Communicator&&) noexcept;
