@@ -99,7 +99,7 @@ class Alone(MusterTest):
         for how, number, text, place in (
             ("segv", signal.SIGSEGV, "SIGSEGV: nothing is mapped at address 0x0$", "5Model4step"),
             ("abort", signal.SIGABRT, "SIGABRT: abort[(][)] was called$", "abort"),
-            ("assert", signal.SIGABRT, "SIGABRT: .*`loss > 0' failed.$", "__assert_fail"),
+            ("assert", signal.SIGABRT, "SIGABRT: .*`how.empty[(][)]' failed.$", "__assert_fail"),
             ("bus", signal.SIGBUS, "SIGBUS: no memory behind the mapping", "touch_missing_memory"),
             ("fpe", signal.SIGFPE, "SIGFPE: whole number divided by zero$", "divide"),
             ("ill", signal.SIGILL, "SIGILL: an instruction that this", ""),

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // A worker that ends as it is told, within record(): `recorded HOW`. With PREVIOUS in the
 // environment it has handlers of its own for fatal signals before.
+#undef NDEBUG  // one of the ends is an assertion
+#include <assert.h>
 #include <muster/comm/error.h>
 #include <muster/comm/record.h>
 #include <pthread.h>
@@ -11,7 +13,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <cassert>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
@@ -153,7 +154,7 @@ static void fail_outside() {
 static void raise_signal(const std::string& how) {
   if (how == "segv") Model().step(1);
   if (how == "abort") std::abort();
-  if (how == "assert") __assert_fail("loss > 0", "train.cc", 12, "main");
+  if (how == "assert") assert(how.empty());
   if (how == "bus") touch_missing_memory();
   if (how == "fpe") divide(0);
   if (how == "ill") __builtin_trap();
