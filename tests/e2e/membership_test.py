@@ -72,6 +72,7 @@ class Membership(NodesTest):
         self.assert_alone(a, attempt=0)
         b = self.agent("b", "--grow-every", "4", nnodes=ELASTIC)
         self.assert_together(a, b, attempt=1)
+        a.wait_for_event("attempt_started", attempt=1)  # its worker may be seen sooner than the file
         first, second = a.events("attempt_started")
         self.assertGreater(second["mono_us"] - first["mono_us"], 3_500_000)
         self.finish_all(a, b)
