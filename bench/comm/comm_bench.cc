@@ -25,6 +25,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <vector>
@@ -157,7 +158,7 @@ int main(int argc, char** argv) {
   Plan plan;
   if (argc > 1) plan.ranks = std::atoi(argv[1]);
   if (argc > 2) plan.seconds = std::atof(argv[2]);
-  plan.folder = "/tmp/comm_bench-XXXXXX";
+  plan.folder = (std::filesystem::temp_directory_path() / "comm_bench-XXXXXX").string();
   if (plan.ranks < 2 || mkdtemp(plan.folder.data()) == nullptr) return 2;
   for (int rank = 0; rank < plan.ranks; ++rank) {
     if (fork() == 0) std::_Exit(be_rank(plan, rank));
@@ -166,5 +167,6 @@ int main(int argc, char** argv) {
   int status = 0;
   while (wait(&status) > 0)
     worst = status != 0 ? 1 : worst;
+  std::filesystem::remove_all(plan.folder);
   return worst;
 }

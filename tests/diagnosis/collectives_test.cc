@@ -3,115 +3,16 @@
 
 #include <doctest/doctest.h>
 
-#include <algorithm>
-#include <numeric>
 #include <string>
 #include <vector>
+
+#include "diagnosis/pages.h"
 
 namespace muster {
 
 namespace {
 
-using comm::DataType;
-using comm::ReduceOp;
-using comm::detail::OpKind;
-using worker_page::OpState;
-
-constexpr int64_t kSecond = 1'000'000;
-
-// 4.2 MB of float32.
-constexpr uint64_t kGradients = 1'050'000;
-
-std::vector<int32_t> first_ranks(int count) {
-  std::vector<int32_t> ranks(static_cast<size_t>(count));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
-
-// What the pages of a job's ranks say.
-class Pages {
- public:
-  explicit Pages(int ranks) {
-    for (int rank = 0; rank < ranks; ++rank)
-      known_.push_back({rank, RankEnd::kRunning, 0, std::make_shared<RankOperations>()});
-  }
-
-  KnownRank& known(int rank) { return known_[static_cast<size_t>(rank)]; }
-
-  // The communicator of that id on one rank, made when it is first asked for.
-  RankCommunicator& of(int rank, uint64_t id = 1, std::vector<int32_t> members = {},
-                       const std::string& name = "world") {
-    auto& all = operations(rank).communicators;
-    for (RankCommunicator& one : all) {
-      if (one.id == id) return one;
-    }
-    if (members.empty()) members = first_ranks(static_cast<int>(known_.size()));
-    RankCommunicator& made = all.emplace_back();
-    made.id = id;
-    made.name = name;
-    made.size = static_cast<int>(members.size());
-    made.members = rank_runs(members);
-    const auto at = std::find(members.begin(), members.end(), rank);
-    made.rank = static_cast<int>(at - members.begin());
-    return made;
-  }
-
-  // The rank has been in a call for `seconds`.
-  RankCall& in(int rank, OpKind kind, uint64_t sequence, double seconds, uint64_t id = 1) {
-    RankCommunicator& communicator = of(rank, id);
-    RankCall& call = communicator.calls.emplace_back();
-    call.kind = kind;
-    call.sequence = sequence;
-    call.type = DataType::kFloat32;
-    call.count = kGradients;
-    call.age_us = static_cast<int64_t>(seconds * 1e6);
-    uint64_t& last = call.message() ? communicator.messages : communicator.collectives;
-    last = std::max(last, sequence);
-    return call;
-  }
-  RankCall& ended(int rank, OpKind kind, uint64_t sequence, double seconds_ago, uint64_t id = 1) {
-    RankCall& call = in(rank, kind, sequence, seconds_ago + 1, id);
-    call.took_us = kSecond;
-    call.state = OpState::kDone;
-    return call;
-  }
-  RankCall& failed(int rank, OpKind kind, uint64_t sequence, double after_s, uint64_t id = 1) {
-    RankCall& call = in(rank, kind, sequence, after_s, id);
-    call.took_us = call.age_us;
-    call.state = OpState::kFailed;
-    return call;
-  }
-  RankCall& message(int rank, OpKind kind, int peer, double seconds) {
-    RankCall& call = in(rank, kind, 1, seconds);
-    call.count = 1;
-    call.type = DataType::kInt32;
-    call.root_or_peer = peer;
-    return call;
-  }
-  void died(int rank) { known(rank).end = RankEnd::kDied; }
-
-  event::CollectivesFound find(int64_t least_us = kHangUs) const {
-    return find_collectives(known_, least_us);
-  }
-  std::vector<std::string> texts(int64_t least_us = kHangUs) const {
-    std::vector<std::string> texts;
-    for (const event::CollectiveFinding& finding : find(least_us).found)
-      texts.push_back(finding.text);
-    return texts;
-  }
-  std::string text(int64_t least_us = kHangUs) const {
-    std::string all;
-    for (const std::string& one : texts(least_us))
-      all += (all.empty() ? "" : "\n") + one;
-    return all;
-  }
-
- private:
-  RankOperations& operations(int rank) {
-    return const_cast<RankOperations&>(*known(rank).operations);
-  }
-  std::vector<KnownRank> known_;
-};
+using namespace pages_test;
 
 // Ranks but one wait in an all_reduce.
 Pages one_missing(double seconds = 61) {
@@ -351,85 +252,6 @@ TEST_CASE("who stands still in an operation that the others have got out of is s
         "it and wait in a later one");
 }
 
-TEST_CASE("a message is waited for, and the sender is elsewhere") {
-  Pages pages(2);
-  pages.message(1, OpKind::kRecv, 0, 61);
-  pages.in(0, OpKind::kAllReduce, 7, 60);
-  const auto texts = pages.texts();
-  REQUIRE(texts.size() == 2);
-  CHECK(texts[0] ==
-        "rank 1 waits since 61 s for a message from rank 0 (4 B, int32), which is in all_reduce "
-        "#7 since 60 s");
-  // And rank 1 keeps rank 0 waiting, because it waits for it.
-  CHECK(texts[1] ==
-        "rank 1 never entered all_reduce #7 (4.2 MB, float32) and waits for a message from rank 0 "
-        "since 61 s; rank 0 waits since 60 s");
-}
-
-TEST_CASE("a message that nobody takes") {
-  Pages pages(2);
-  pages.message(0, OpKind::kSend, 1, 15).tag = 9;
-  pages.of(1);
-  const auto all = pages.find();
-  REQUIRE(all.found.size() == 1);
-  CHECK(all.found[0].text ==
-        "rank 0 waits since 15 s to send a message to rank 1 (4 B, int32, tag 9), which has "
-        "entered no operation yet");
-  CHECK(all.found[0].kind == "message");
-  CHECK(all.found[0].suspects == "1");
-  CHECK(all.found[0].waiting == "0");
-}
-
-TEST_CASE("of a chain of messages the end is told, with those who wait behind it") {
-  Pages pages(8);
-  for (int rank = 1; rank < 8; ++rank)
-    pages.message(rank, OpKind::kRecv, rank - 1, 20 + rank);
-  pages.ended(0, OpKind::kAllReduce, 7, 30);
-  const auto all = pages.find();
-  REQUIRE(all.found.size() == 1);
-  CHECK(all.found[0].text ==
-        "rank 1 waits since 21 s for a message from rank 0 (4 B, int32), which is in no "
-        "operation; its last, all_reduce #7, ended 30 s ago; ranks 2-7 wait behind it");
-  CHECK(all.found[0].suspects == "0");
-  CHECK(all.found[0].waiting == "1-7");
-}
-
-TEST_CASE("a chain of thousands costs little") {
-  Pages pages(4000);
-  for (int rank = 1; rank < 4000; ++rank)
-    pages.message(rank, OpKind::kRecv, rank - 1, 20);
-  pages.of(0);
-  const auto all = pages.find();
-  REQUIRE(all.found.size() == 1);
-  CHECK(all.found[0].waiting == "1-3999");
-}
-
-TEST_CASE("those who wait for each other in a circle are told once") {
-  Pages pages(4);
-  pages.message(0, OpKind::kRecv, 1, 20);
-  pages.message(1, OpKind::kRecv, 2, 21);
-  pages.message(2, OpKind::kSend, 0, 22);
-  pages.message(3, OpKind::kRecv, 2, 23);
-  const auto all = pages.find();
-  REQUIRE(all.found.size() == 1);
-  CHECK(all.found[0].kind == "circle");
-  CHECK(all.found[0].text ==
-        "ranks 0-2 wait for each other since 22 s: rank 0 for a message from rank 1 (4 B, int32), "
-        "rank 1 for a message from rank 2 (4 B, int32), rank 2 to send a message to rank 0 (4 B, "
-        "int32)");
-  CHECK(all.found[0].suspects == "0-2");
-  CHECK(all.found[0].waiting == "0-3");
-}
-
-TEST_CASE("a message from a dead rank is told at once") {
-  Pages pages(2);
-  pages.message(1, OpKind::kRecv, 0, 0.2);
-  pages.ended(0, OpKind::kAllReduce, 7, 1);
-  pages.died(0);
-  CHECK(pages.texts().at(0) ==
-        "rank 1 waits since 200 ms for a message from rank 0 (4 B, int32), which has died");
-}
-
 TEST_CASE("a rank that has ended keeps others waiting") {
   Pages pages = one_missing();
   pages.known(3).end = RankEnd::kFinished;
@@ -580,41 +402,6 @@ TEST_CASE("pages that contradict each other are survived") {
   pages.of(2).size = 17;  // another size under the same id
   pages.in(2, OpKind::kRecv, 3, 20).root_or_peer = 16;
   CHECK(pages.find().found.size() <= 3);
-}
-
-TEST_CASE("of a long ring the calls that matter are kept") {
-  worker_page::PageContent page;
-  worker_page::PageCommunicator& communicator = page.communicators.emplace_back();
-  for (uint64_t i = 1; i <= 60; ++i) {
-    worker_page::PageOperation& operation = communicator.operations.emplace_back();
-    operation.sequence = i;
-    operation.start_ns = static_cast<int64_t>(i) * 1'000'000;
-    if (i > 30) continue;
-    operation.end_ns = operation.start_ns + 500'000;
-    operation.state = OpState::kDone;
-  }
-  const RankOperations operations = operations_of(page, 100'000'000);
-  std::vector<uint64_t> kept;
-  for (const RankCall& call : operations.communicators.at(0).calls)
-    kept.push_back(call.sequence);
-  CHECK(kept == std::vector<uint64_t>{25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 60});
-  CHECK(operations.communicators[0].calls[0].age_us == 75'000);
-  CHECK(operations.communicators[0].calls[0].took_us == 500);
-}
-
-TEST_CASE("members are kept as runs, and found again") {
-  const std::vector<int32_t> ranks = {0, 8, 16, 24, 1, 2, 3, 40};
-  RankCommunicator communicator;
-  communicator.members = rank_runs(ranks);
-  CHECK(communicator.members.size() == 3);
-  for (size_t i = 0; i < ranks.size(); ++i)
-    CHECK(member_at(communicator, static_cast<int>(i)) == ranks[i]);
-  CHECK(member_at(communicator, 8) == -1);
-  std::vector<int32_t> wild;
-  wild.reserve(200);
-  for (int i = 0; i < 200; ++i)
-    wild.push_back(i * i);
-  CHECK(rank_runs(wild).empty());  // too many runs
 }
 
 }  // namespace muster

