@@ -15,7 +15,6 @@
 #include <array>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <map>
 #include <stdexcept>
 #include <string>
@@ -111,7 +110,10 @@ RAW static void jump_nowhere() {
 
 // What lies above this frame is no longer a stack: unwinding it crashes or ends early.
 RAW static void break_the_stack() {
-  std::memset(static_cast<char*>(__builtin_frame_address(0)), 0x41, 64);
+  // Not by memset(): a sanitizer's stands for it, and finds out.
+  auto* above = static_cast<volatile char*>(__builtin_frame_address(0));
+  for (int i = 0; i < 64; i++)
+    above[i] = 0x41;
   *nowhere() = 1;
 }
 
