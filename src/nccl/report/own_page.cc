@@ -98,14 +98,29 @@ int number_of(const char* variable) {
   return error == std::errc() && rest == end && number >= 0 ? number : -1;
 }
 
+// The owner before us died in the middle. (Only now is it sure that nobody goes on.)
+void make_even(worker_page::Shared<uint64_t>& version) {
+  if ((version.load() & 1) != 0) version.fetch_add(1);
+}
+
+void clear(worker_page::CommunicatorBlock& block) {
+  put(block.used, 0U);
+  if (block.version.load() == 0) return;  // never opened; so its ring stays without memory
+  make_even(block.version);
+  for (worker_page::RingEntry& entry : block.ring)
+    make_even(entry.version);
+}
+
 void prepare(Page& page) {
-  // A new one is all zeros, and not touching its blocks leaves them without memory.
-  if (page.magic.exchange(0) != 0) {
+  // A new one, which nobody has prepared yet, is all zeros, and not touching its blocks leaves them
+  // without memory.
+  page.magic.store(0);
+  if (page.layout.load() != 0) {
     for (auto& block : page.communicators)
-      put(block.used, 0U);
+      clear(block);
   }
   worker_page::ProgressBlock& progress = page.progress;
-  if ((progress.version.load() & 1) != 0) progress.version.fetch_add(1);  // died in the middle
+  make_even(progress.version);
   put(progress.step, int64_t{-1});
   put(progress.total, int64_t{-1});
   put(progress.loss, std::numeric_limits<double>::quiet_NaN());

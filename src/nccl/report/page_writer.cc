@@ -12,7 +12,9 @@
 // the first: its version goes up by two for each begin() and for each end(), and is odd in between.
 // end() knows the version that begin() left and takes the entry only from exactly that one, so an
 // operation that ends late (more than a ring later) finds another version and leaves it alone.
-// Versions never go back, also not when a block is given to another communicator.
+// Versions never go back, also not when a block is given to another communicator. Those that a dead
+// owner of the page left odd have been made even when we took it, so an odd one is always held by
+// somebody who will let it go.
 namespace muster::comm::detail {
 namespace {
 
@@ -61,7 +63,8 @@ Blocks& blocks() {
 }
 
 void lock_entry(RingEntry& entry) {
-  // Only end() of an operation one whole ring ago can hold it, for a few stores.
+  // Only end() of an operation one whole ring ago, or of the block's communicator before, can hold
+  // it, for a few stores.
   while (!begin_write(entry.version)) {
   }
 }
@@ -85,11 +88,10 @@ void describe(CommunicatorBlock& block, const BlockPlan& plan) {
 }
 
 void open_block(CommunicatorBlock& block, const BlockPlan& plan) {
-  // Odd already: an owner before us died while it wrote.
-  if (!begin_write(block.version)) block.version.fetch_add(2, std::memory_order_acquire);
+  block.version.fetch_add(1, std::memory_order_acquire);  // ours alone since take()
   describe(block, plan);
   for (RingEntry& entry : block.ring) {
-    if ((entry.version.load(std::memory_order_relaxed) & 1) == 0) lock_entry(entry);
+    lock_entry(entry);
     put(entry.state, static_cast<uint8_t>(OpState::kNone));
     end_write(entry.version);
   }

@@ -37,6 +37,7 @@ class PageTest {
     return "/proc/" + std::to_string(getpid()) + "/fd/" + std::to_string(fd_);
   }
   const Page& page() const { return *page_; }
+  Page& page() { return *page_; }
 
   // The worker's end: 0, or which of the things it was to do went wrong.
   int worker(std::vector<std::string> arguments, const std::string& path_of_page) const {
@@ -111,6 +112,27 @@ TEST_CASE_FIXTURE(PageTest, "who comes after a program that closed everything ma
   CHECK(page().progress.step == 6);
   CHECK(page().owner != first);
   CHECK(page().communicators[0].used == 0);
+}
+
+TEST_CASE_FIXTURE(PageTest, "what a dead owner was writing is good to write again") {
+  for (const bool prepared : {true, false}) {  // or a second owner died before it had
+    CHECK(worker({"closed"}) == 0);
+    auto& block = page().communicators[0];
+    page().progress.version++;
+    block.version++;
+    block.ring[0].version++;
+    block.ring[worker_page::kRingSize - 1].version++;
+    if (!prepared) page().magic = 0;
+    CHECK(worker({"shared", "step=6", "closed"}) == 0);
+    CHECK(page().magic == worker_page::kMagic);
+    CHECK(page().progress.step == 6);
+    CHECK(page().progress.version % 2 == 0);
+    CHECK(block.used == 1);
+    CHECK(block.version % 2 == 0);
+    for (const worker_page::RingEntry& entry : block.ring)
+      CHECK(entry.version % 2 == 0);
+    CHECK(page().communicators[1].version == 0);
+  }
 }
 
 TEST_CASE_FIXTURE(PageTest, "what somebody left open when he died is kept") {

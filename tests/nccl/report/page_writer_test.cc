@@ -139,6 +139,35 @@ TEST_CASE("the block closed first is used again, and the old owner no longer tou
   CHECK(state_of(third->ring[0]) == OpState::kRunning);
 }
 
+TEST_CASE("ends that come while their block is given away leave it good to write") {
+  std::deque<PageBlock> others;
+  for (uint64_t i = 1; i < worker_page::kMaxCommunicators; i++)
+    others.emplace_back(plan_of(i));
+  uint64_t torn = 0;
+  for (int round = 0; round < 2000 && torn == 0; round++) {
+    PageBlock old(plan_of(100));
+    std::array<PageBlock::Slot, kRingSize> slots;
+    for (PageBlock::Slot& slot : slots)
+      slot = old.begin(operation_of(OpKind::kBarrier, 0));
+    old.close();
+    std::atomic<bool> started{false};
+    std::thread ender([&] {
+      started = true;
+      for (const PageBlock::Slot& slot : slots)
+        old.end(slot, true);
+    });
+    while (!started)
+      std::this_thread::yield();
+    const PageBlock next(plan_of(101));
+    ender.join();
+    REQUIRE(&next.block() == &old.block());
+    for (const RingEntry& entry : next.block().ring) {
+      if (entry.version % 2 != 0 || state_of(entry) != OpState::kNone) torn++;
+    }
+  }
+  CHECK(torn == 0);
+}
+
 TEST_CASE("more communicators than blocks work without one") {
   std::deque<PageBlock> all;
   for (uint64_t i = 0; i <= worker_page::kMaxCommunicators; i++)
