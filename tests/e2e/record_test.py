@@ -3,6 +3,7 @@
 
 import json
 import os
+import platform
 import re
 import signal
 import subprocess
@@ -13,6 +14,11 @@ from harness import MusterTest
 
 RECORDED = os.path.join(os.environ.get("MUSTER_BUILD", ""), "tests", "nccl", "report", "recorded")
 DEEP = r"trainer::throw_deep\(int\) in recorded\+0x[0-9a-f]+"
+# What __builtin_trap() is.
+if platform.machine() == "aarch64":
+    TRAP = (signal.SIGTRAP, "SIGTRAP: a breakpoint or __builtin_trap")
+else:
+    TRAP = (signal.SIGILL, "SIGILL: an instruction that this")
 
 
 class Alone(MusterTest):
@@ -102,7 +108,8 @@ class Alone(MusterTest):
             ("assert", signal.SIGABRT, "SIGABRT: .*`how.empty[(][)]' failed.$", "__assert_fail"),
             ("bus", signal.SIGBUS, "SIGBUS: no memory behind the mapping", "touch_missing_memory"),
             ("fpe", signal.SIGFPE, "SIGFPE: whole number divided by zero$", "divide"),
-            ("ill", signal.SIGILL, "SIGILL: an instruction that this", ""),
+            ("trap", *TRAP, ""),
+            ("breakpoint", signal.SIGTRAP, "SIGTRAP: a breakpoint", "stop_at_breakpoint"),
             ("null_call", signal.SIGSEGV, "SIGSEGV: nothing is mapped at", "jump_nowhere"),
         ):
             with self.subTest(how):
@@ -124,7 +131,11 @@ class Alone(MusterTest):
             self.assertEqual(stack.count("5Model4step"), 1)
 
     def test_a_handler_that_was_there_before_is_called_after(self):
-        for how, number in (("segv", signal.SIGSEGV), ("abort", signal.SIGABRT)):
+        for how, number in (
+            ("segv", signal.SIGSEGV),
+            ("abort", signal.SIGABRT),
+            ("breakpoint", signal.SIGTRAP),
+        ):
             self.died(how, number, "SIG", PREVIOUS="1")
             run = self.run_it(how, PREVIOUS="1")
             self.assertEqual(run.stdout, b"the handler before was called\n")

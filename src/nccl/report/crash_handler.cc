@@ -22,7 +22,7 @@
 namespace muster::comm::detail {
 namespace {
 
-constexpr std::array kFatal = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL};
+constexpr std::array kFatal = {SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGTRAP};
 constexpr unsigned kStackSeconds = 5;  // for finding the stack and writing stderr
 constexpr int kOthersMs = 10'000;      // for another thread that is at it
 constexpr int kPollMs = 10;
@@ -71,13 +71,22 @@ void die_of(int signal) {
   raise(signal);
 }
 
+// Whether the instruction that was interrupted is done again after the handler's return, and with
+// it the signal comes again.
+bool repeats(const siginfo_t& info) {
+  if (info.si_code <= 0) return false;
+  if (info.si_signo == SIGBUS) return info.si_code != BUS_MCEERR_AO;
+#if defined(__x86_64__)
+  if (info.si_signo == SIGTRAP) return false;  // it is past the breakpoint
+#endif
+  return true;
+}
+
 // After the return from the handler the signal comes again and meets who was there before us. A
-// fault comes by itself, since its instruction is done again (so that a core file shows it);
-// anything else has to be sent.
+// fault comes by itself (so that a core file shows it); anything else has to be sent.
 void hand_on(int signal, siginfo_t* info) {
   sigaction(signal, &before(signal), nullptr);
-  const bool repeats = info->si_code > 0 && info->si_code != BUS_MCEERR_AO;
-  if (repeats) return;
+  if (repeats(*info)) return;
   if (syscall(SYS_rt_tgsigqueueinfo, getpid(), this_thread(), signal, info) != 0) raise(signal);
 }
 

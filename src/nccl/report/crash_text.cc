@@ -45,6 +45,10 @@ constexpr std::array kCauses = {
     Cause{SIGILL, ILL_ILLOPC, "an instruction that this processor does not have, at ", true},
     Cause{SIGILL, ILL_ILLOPN, "an instruction that this processor does not have, at ", true},
     Cause{SIGILL, ILL_PRVOPC, "an instruction that is not allowed, at ", true},
+    Cause{SIGTRAP, TRAP_BRKPT, "a breakpoint or __builtin_trap() at ", true},
+    Cause{SIGTRAP, TRAP_TRACE, "a step of a debugger that is not there, at ", true},
+    Cause{SIGTRAP, TRAP_HWBKPT, "a breakpoint of the hardware at ", true},
+    Cause{SIGTRAP, SI_KERNEL, "a breakpoint", false},
 };
 
 std::string_view name_of(int signal) {
@@ -59,6 +63,8 @@ std::string_view name_of(int signal) {
       return "SIGFPE";
     case SIGILL:
       return "SIGILL";
+    case SIGTRAP:
+      return "SIGTRAP";
     default:
       return "a signal";
   }

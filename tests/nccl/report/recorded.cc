@@ -97,6 +97,16 @@ RAW static void touch_missing_memory() {
   std::printf("%d\n", *static_cast<volatile char*>(memory));
 }
 
+RAW static void stop_at_breakpoint() {
+#if defined(__x86_64__)
+  asm volatile("int3");
+#elif defined(__aarch64__)
+  asm volatile("brk #0");
+#else
+  raise(SIGTRAP);
+#endif
+}
+
 RAW static int divide(int by) {
   volatile int divisor = by;
   return 7 / divisor;
@@ -159,7 +169,8 @@ static void raise_signal(const std::string& how) {
   if (how == "assert") assert(how.empty());
   if (how == "bus") touch_missing_memory();
   if (how == "fpe") divide(0);
-  if (how == "ill") __builtin_trap();
+  if (how == "trap") __builtin_trap();
+  if (how == "breakpoint") stop_at_breakpoint();
   if (how == "overflow") overflow(nullptr, 0);
   if (how == "null_call") jump_nowhere();
   if (how == "broken_stack") break_the_stack();
@@ -193,7 +204,7 @@ static int end(const std::string& how) {
 
 int main(int argc, char** argv) {
   if (std::getenv("PREVIOUS") != nullptr) {
-    for (const int number : {SIGSEGV, SIGABRT, SIGFPE})
+    for (const int number : {SIGSEGV, SIGABRT, SIGFPE, SIGTRAP})
       ::signal(number, trainer::previous);
   }
   const std::string how = argc > 1 ? argv[1] : "";

@@ -14,9 +14,9 @@ namespace muster::comm {
 //
 // An exception leaves the error file that torchrun and muster read (TORCHELASTIC_ERROR_FILE: the
 // type, the text and the stack where it was thrown), is printed to stderr, and the result is 1.
-// SIGSEGV, SIGABRT, SIGBUS, SIGFPE and SIGILL leave one with a backtrace and then end the process
-// as they would have (a handler that was there before is called after it). Without the variable
-// only stderr gets it. May be called once in a process.
+// SIGSEGV, SIGABRT, SIGBUS, SIGFPE, SIGILL and SIGTRAP leave one with a backtrace and then end the
+// process as they would have (a handler that was there before is called after it). Without the
+// variable only stderr gets it. May be called once in a process.
 int record(const std::function<int()>& body);
 
 // How far the training is, for the launcher's /status, its page and its metrics. Costs some tens of
