@@ -25,6 +25,8 @@ class Alone(MusterTest):
     """The worker without a launcher: its file, its stderr, its end."""
 
     def run_it(self, how, file="error.json", **env):
+        if os.path.exists(self.path("error.json")):
+            os.remove(self.path("error.json"))
         environment = self.environment(
             TORCHELASTIC_ERROR_FILE=self.path(file) if file else None, **env
         )
@@ -100,6 +102,13 @@ class Alone(MusterTest):
             stack = self.died(how, signal.SIGABRT, "std::runtime_error: loss")
             self.assertRegex(stack, DEEP + "\nstd::runtime_error")
             self.assertNotIn("terminate", stack)
+
+    def test_threads_that_throw_together_make_one_report(self):
+        for _ in range(10):
+            stack = self.died("threads_throw", signal.SIGABRT, r"std::runtime_error: thread \d$")
+            told = re.findall(r"std::runtime_error: thread (\d)", stack)
+            self.assertEqual(set(re.findall(r"throw_as<(\d)>", stack)), set(told), stack)
+            self.assertEqual(len(told), 1)
 
     def test_each_fatal_signal_says_why_and_where(self):
         for how, number, text, place in (

@@ -28,7 +28,7 @@ void tell_exception(const std::exception_ptr& exception, const detail::Stack& st
 // An exception of another thread, or one that met a noexcept. Where nobody catches, the stack is
 // still there.
 void on_terminate() {
-  static detail::Stack stack;
+  detail::Stack stack;
   stack.capture();
   tell_exception(std::current_exception(), stack);
   if (terminate_before != nullptr) terminate_before();

@@ -13,12 +13,15 @@
 #include <unistd.h>
 
 #include <array>
+#include <atomic>
+#include <barrier>
 #include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <utility>
 
 // The sanitizers' own handlers would make an exit of a death.
 extern "C" const char* __asan_default_options() {  // NOLINT: its name
@@ -139,6 +142,24 @@ static void crash_in_threads() {
     thread.join();
 }
 
+template <int kThread>
+[[gnu::noinline]] static int throw_as(int depth) {
+  if (depth == 0) throw std::runtime_error("thread " + std::to_string(kThread));
+  return throw_as<kThread>(depth - 1) + 1;
+}
+
+// All at once, and each from a stack that looks like no other.
+template <int... kThread>
+static void throw_together(std::integer_sequence<int, kThread...> /*threads*/) {
+  std::barrier together(sizeof...(kThread));
+  std::array threads = {std::thread([&together] {
+    together.arrive_and_wait();
+    throw_as<kThread>(8 * kThread);
+  })...};
+  for (std::thread& thread : threads)
+    thread.join();
+}
+
 static int forked_child_crashes() {
   const pid_t child = fork();
   if (child == 0) std::exit(Model().step(1));
@@ -186,6 +207,7 @@ static int end(const std::string& how) {
   if (how == "caught") caught_below();
   if (how == "sneaky") throw Sneaky();
   if (how == "thread_throws") std::thread([] { throw_deep(2); }).join();
+  if (how == "threads_throw") throw_together(std::make_integer_sequence<int, 8>());
   if (how == "noexcept") []() noexcept { throw_deep(2); }();
   if (how == "pthread_exit") pthread_exit(nullptr);
   if (how == "child") return forked_child_crashes();
