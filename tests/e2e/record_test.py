@@ -110,6 +110,21 @@ class Alone(MusterTest):
             self.assertEqual(set(re.findall(r"throw_as<(\d)>", stack)), set(told), stack)
             self.assertEqual(len(told), 1)
 
+    def test_an_exception_whose_text_cannot_be_had_is_told_by_its_type(self):
+        for how, code, kind, place in (
+            ("full_heap", 1, "std::bad_alloc", "fill_the_heap"),
+            ("mute", -signal.SIGABRT, "trainer::Mute", "throw_mute"),
+            ("mute_noexcept", -signal.SIGABRT, "trainer::Mute", "throw_mute"),
+        ):
+            with self.subTest(how):
+                begun = time.monotonic()
+                run = self.run_it(how)
+                self.assertEqual(run.returncode, code, run.stderr)
+                message, stack = self.recorded()
+                self.assertEqual(message, "an exception of type " + kind)
+                self.assertIn(place, stack)
+                self.assertLess(time.monotonic() - begun, 8)  # nobody is waited for
+
     def test_each_fatal_signal_says_why_and_where(self):
         for how, number, text, place in (
             ("segv", signal.SIGSEGV, "SIGSEGV: nothing is mapped at address 0x0$", "5Model4step"),

@@ -213,7 +213,12 @@ bool claim_report() {
   return state.reporter.compare_exchange_strong(nobody, this_thread());
 }
 
+bool asking_exception() {
+  return state.reporter == this_thread() && state.signal == 0 && state.stage != Stage::kTold;
+}
+
 void wait_for_report() {
+  if (state.reporter == this_thread()) return;
   for (int waited = 0; state.stage != Stage::kTold && waited < kOthersMs; waited += kPollMs) {
     poll(nullptr, 0, kPollMs);
   }

@@ -14,7 +14,11 @@ void watch_for_crashes(const char* error_file);
 // Whether this thread may tell why the process ends: the first one that asks, for good.
 bool claim_report();
 
-// Waits, within bounds, until the one who claimed is done.
+// Whether it is this thread that tells, about an exception, and it is not done: then what it asked
+// the exception has brought it here.
+bool asking_exception();
+
+// Waits, within bounds, until the one who claimed is done; of another thread only.
 void wait_for_report();
 
 // Writes the error file and then stderr: the stack, the message, what it was caused by. For the one

@@ -14,10 +14,11 @@ namespace muster::comm::detail {
 namespace {
 
 constexpr int kMaxCauses = 16;
+constexpr const char* kForeign = "another language";
 
 std::string type_of_current() {
   const std::type_info* type = abi::__cxa_current_exception_type();
-  return type != nullptr ? demangled(type->name()) : "another language";
+  return type != nullptr ? demangled(type->name()) : kForeign;
 }
 
 std::string details_of(const Error& error) {
@@ -91,6 +92,14 @@ std::string demangled(const char* name) {
   const std::unique_ptr<char, void (*)(void*)> text(
       abi::__cxa_demangle(name, nullptr, nullptr, &status), std::free);
   return status == 0 ? text.get() : name;
+}
+
+void describe_type(const std::type_info* type, FixedText& to) {
+  to.add("an exception of type ");
+  if (type == nullptr) return to.add(kForeign);
+  char* text = abi::__cxa_demangle(type->name(), nullptr, nullptr, nullptr);
+  to.add(text != nullptr ? text : type->name());
+  std::free(text);
 }
 
 ExceptionText text_of(const std::exception_ptr& exception) {

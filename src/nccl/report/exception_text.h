@@ -3,6 +3,9 @@
 
 #include <exception>
 #include <string>
+#include <typeinfo>
+
+#include "nccl/report/fixed_text.h"
 
 namespace muster::comm::detail {
 
@@ -15,6 +18,10 @@ struct ExceptionText {
 
 // The exception's type and text; of an ErrorException also its code and ranks.
 ExceptionText text_of(const std::exception_ptr& exception);
+
+// "an exception of type std::bad_alloc": what is said where text_of() throws; nullptr: another
+// language's. Does without memory; the name is then the compiler's.
+void describe_type(const std::type_info* type, FixedText& to);
 
 // Of a type as the compiler names it.
 std::string demangled(const char* name);

@@ -2,9 +2,11 @@
 #include <cxxabi.h>
 #include <muster/comm/record.h>
 
+#include <array>
 #include <atomic>
 #include <cstdlib>
 #include <exception>
+#include <typeinfo>
 
 #include "nccl/report/crash_handler.h"
 #include "nccl/report/exception_text.h"
@@ -14,14 +16,39 @@ namespace muster::comm {
 namespace {
 
 constexpr int kFailed = 1;
+constexpr size_t kMaxMessage = 512;  // of an exception that is told by its type alone
 
 std::terminate_handler terminate_before = nullptr;
 
+// Who claimed asks the exception for its text. That may end the program instead, by a what() that
+// throws: then this is what is known.
+struct Asked {
+  const std::type_info* type = nullptr;
+  const detail::Stack* stack = nullptr;
+};
+constinit Asked asked;
+
+void tell_type() {
+  std::array<char, kMaxMessage> memory{};
+  detail::FixedText message(memory);
+  detail::describe_type(asked.type, message);
+  detail::report_end(message.text(), *asked.stack, detail::Names::kDemangled);
+}
+
+// nullptr: there is none.
 void tell_exception(const std::exception_ptr& exception, const detail::Stack& stack) {
+  if (detail::asking_exception()) return tell_type();
   if (!detail::claim_report()) return detail::wait_for_report();
-  const detail::ExceptionText text =
-      exception != nullptr ? detail::text_of(exception)
-                           : detail::ExceptionText{"std::terminate() was called", "", ""};
+  if (exception == nullptr) {
+    return detail::report_end("std::terminate() was called", stack, detail::Names::kDemangled);
+  }
+  asked = {abi::__cxa_current_exception_type(), &stack};
+  detail::ExceptionText text;
+  try {
+    text = detail::text_of(exception);
+  } catch (...) {
+    return tell_type();  // no memory is left, say
+  }
   detail::report_end(text.message, stack, detail::Names::kDemangled, text.causes, text.comm_error);
 }
 

@@ -18,6 +18,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <map>
+#include <new>
 #include <stdexcept>
 #include <string>
 #include <thread>
@@ -27,6 +28,22 @@
 extern "C" const char* __asan_default_options() {  // NOLINT: its name
   return "handle_segv=0:handle_sigbus=0:handle_sigfpe=0:handle_sigill=0:handle_abort=0:"
          "allocator_may_return_null=1:detect_leaks=0";
+}
+
+// From then on there is no memory for anybody. (A limit of the system's would end a program that is
+// built with sanitizers.)
+static std::atomic<bool> heap_is_full{false};
+
+void* operator new(size_t size) {
+  void* memory = heap_is_full ? nullptr : std::malloc(size > 0 ? size : 1);
+  if (memory == nullptr) throw std::bad_alloc();
+  return memory;
+}
+[[gnu::noinline]] void operator delete(void* memory) noexcept {
+  std::free(memory);
+}
+[[gnu::noinline]] void operator delete(void* memory, size_t /*size*/) noexcept {
+  std::free(memory);
 }
 
 // What does wrong on purpose.
@@ -93,6 +110,23 @@ RAW static const char* sneaky_text() {
 struct Sneaky : std::exception {
   const char* what() const noexcept override { return sneaky_text(); }
 };
+
+[[gnu::noinline]] static const char* missing_text() {
+  throw std::out_of_range("no such text");
+}
+
+struct Mute : std::exception {
+  const char* what() const noexcept override { return missing_text(); }
+};
+
+[[gnu::noinline]] static void throw_mute() {
+  throw Mute();
+}
+
+[[gnu::noinline]] static void fill_the_heap() {
+  heap_is_full = true;
+  operator delete(operator new(1));
+}
 
 RAW static void touch_missing_memory() {
   const int fd = memfd_create("empty", MFD_CLOEXEC);
@@ -206,6 +240,9 @@ static int end(const std::string& how) {
   if (how == "error") fail_with_our_error();
   if (how == "caught") caught_below();
   if (how == "sneaky") throw Sneaky();
+  if (how == "mute") throw_mute();
+  if (how == "mute_noexcept") []() noexcept { throw_mute(); }();
+  if (how == "full_heap") fill_the_heap();
   if (how == "thread_throws") std::thread([] { throw_deep(2); }).join();
   if (how == "threads_throw") throw_together(std::make_integer_sequence<int, 8>());
   if (how == "noexcept") []() noexcept { throw_deep(2); }();
