@@ -2,12 +2,12 @@
 #include "nccl/cuda/unique_id.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <charconv>
 #include <cstring>
 
 #include "nccl/cuda/bounded.h"
 #include "nccl/cuda/trouble.h"
+#include "nccl/join/roll_call.h"
 
 namespace muster::comm::detail {
 namespace {
@@ -25,35 +25,28 @@ std::string bytes(const ncclUniqueId& id) {
   return std::string(id.internal, sizeof id.internal);
 }
 
-Error store_failure(const muster::Error& error, const std::string& what) {
-  return Error{.code = error.code == ETIMEDOUT ? ErrorCode::kTimeout : ErrorCode::kStoreLost,
-               .message = "nccl: " + what + ": " + error.message};
-}
-
 Result<void> publish(const BackendPlan& plan, int root, const std::string& value) {
   const muster::Result<void> set = plan.store->set(key(root), value);
-  if (!set) return store_failure(set.error(), "handing on a unique id");
+  if (!set) return store_error(set.error(), "nccl: handing on a unique id");
   return {};
 }
 
 // Of the `root`-th root.
 Result<std::string> fetch(const BackendPlan& plan, int root, int roots) {
-  const auto left = std::chrono::ceil<std::chrono::milliseconds>(plan.deadline -
-                                                                 std::chrono::steady_clock::now());
   const std::string keys[] = {key(root)};
-  const muster::Result<void> there =
-      plan.store->wait(keys, std::max(left, std::chrono::milliseconds(0)));
-  if (!there && there.error().code == ETIMEDOUT) {
+  const muster::Result<void> there = plan.store->wait(keys, time_left(plan.deadline));
+  if (!there) {
+    Error error = store_error(there.error(), "nccl: waiting for a unique id");
+    if (error.code != ErrorCode::kTimeout) return error;
     const int rank = root_rank(root, roots, plan.size);
     const int world = plan.world_ranks.at(static_cast<size_t>(rank));
-    return Error{.code = ErrorCode::kTimeout,
-                 .message = "nccl: rank " + std::to_string(world) +
-                            " has not handed on its unique id by the deadline",
-                 .ranks = {rank}};
+    error.message =
+        "nccl: rank " + std::to_string(world) + " has not handed on its unique id by the deadline";
+    error.ranks = {rank};
+    return error;
   }
-  if (!there) return store_failure(there.error(), "waiting for a unique id");
   muster::Result<std::string> value = plan.store->get(keys[0]);
-  if (!value) return store_failure(value.error(), "reading a unique id");
+  if (!value) return store_error(value.error(), "nccl: reading a unique id");
   return *std::move(value);
 }
 

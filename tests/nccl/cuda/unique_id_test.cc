@@ -69,6 +69,7 @@ TEST_CASE_FIXTURE(Meeting, "each rank gets the id that rank 0 made") {
 
 TEST_CASE_FIXTURE(Meeting, "several roots make an id each and all ranks get all of them") {
   std::vector<BackendPlan> plans;
+  plans.reserve(4);
   for (int rank = 0; rank < 4; ++rank)
     plans.push_back(plan(rank, 4));
   plans[0].options.init_roots = 2;  // rank 0 decides
@@ -113,6 +114,25 @@ TEST_CASE_FIXTURE(Meeting, "a rank 0 that does not come is named by its number i
   CHECK(ids.error().code == ErrorCode::kTimeout);
   CHECK(ids.error().ranks == std::vector<int>{0});  // of the communicator
   CHECK(ids.error().message.find("rank 10") != std::string::npos);
+}
+
+TEST_CASE_FIXTURE(Meeting, "a store that stops answering is told, and rank 0 not blamed") {
+  auto client = StoreClient::connect({.host = "127.0.0.1",
+                                      .port = server.port(),
+                                      .timeout = milliseconds(20'000),
+                                      .least_reply_time = milliseconds(0)});
+  REQUIRE(client.has_value());
+  // No server answers in no time, and an answer that is late costs the connection.
+  (*client)->set_timeout(milliseconds(0));
+  while ((*client)->num_keys())
+    continue;
+  BackendPlan lost = plan(1, 2);
+  lost.store = std::move(*client);
+  const Result<Ids> ids = exchange_ids(nccl, lost);
+  REQUIRE_FALSE(ids.has_value());
+  CHECK(ids.error().code == ErrorCode::kStoreLost);
+  CHECK(ids.error().ranks.empty());
+  CHECK(ids.error().message.find("rank 10") == std::string::npos);
 }
 
 TEST_CASE_FIXTURE(Meeting, "a rank 0 that cannot is not waited for") {
