@@ -37,7 +37,7 @@ class Group {
 // One operation's calls.
 class Calls {
  public:
-  Calls(const Caller& caller, const Operation& operation, Issued& issued)
+  Calls(const GroupCaller& caller, const Operation& operation, Issued& issued)
       : caller_(caller), operation_(operation), issued_(issued), stream_(stream_of(operation)) {}
 
   void make();
@@ -87,7 +87,7 @@ class Calls {
   void reduce_scatter();
   void all_to_all();
 
-  const Caller& caller_;
+  const GroupCaller& caller_;
   const Operation& operation_;
   Issued& issued_;
   const cudaStream_t stream_;
@@ -213,7 +213,7 @@ void Calls::make() {
 
 }  // namespace
 
-Issued issue_group(const Caller& caller, std::span<const Operation> operations) {
+Issued issue_group(const GroupCaller& caller, std::span<const Operation> operations) {
   Group group(caller.nccl);
   if (failed(group.opened())) return {group.opened(), "ncclGroupStart"};
   Issued issued;

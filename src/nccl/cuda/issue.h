@@ -9,7 +9,7 @@
 namespace muster::comm::detail {
 
 // Who calls: a communicator and this rank's place in it.
-struct Caller {
+struct GroupCaller {
   const NcclTable& nccl;
   ncclComm_t comm;
   int rank;
@@ -24,7 +24,7 @@ struct Issued {
 
 // Makes the calls of all operations as one group. What NCCL has no call for is a group of others:
 // broadcasts and reductions for the forms with counts, sends and receives for the rest.
-Issued issue_group(const Caller& caller, std::span<const Operation> operations);
+Issued issue_group(const GroupCaller& caller, std::span<const Operation> operations);
 
 cudaStream_t stream_of(const Operation& operation);
 ncclDataType_t nccl_type(DataType type);

@@ -136,7 +136,7 @@ Result<void> NcclBackend::put_into_streams(std::span<const Operation> operations
                                            Deadline deadline) {
   const char* what = "ncclGroupStart";
   Result<void> issued = comm_->call(what, [&](ncclComm_t comm) {
-    const Caller caller{.nccl = nccl(), .comm = comm, .rank = rank_, .size = size_};
+    const GroupCaller caller{.nccl = nccl(), .comm = comm, .rank = rank_, .size = size_};
     const Issued group = issue_group(caller, operations);
     what = group.call;
     return group.result;
