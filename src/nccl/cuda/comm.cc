@@ -18,10 +18,14 @@ using Clock = std::chrono::steady_clock;
 // stuck: then the abort is what ends them.
 constexpr std::chrono::milliseconds kTurnWait{200};
 
+// Why a turn does not come.
+constexpr const char* kBusy = "another call on this communicator has not come back";
+
 }  // namespace
 
-ncclResult_t NcclComm::in_turn(const Body& body) {
-  const std::lock_guard turn(turn_);
+Result<ncclResult_t> NcclComm::in_turn(const char* what, Deadline deadline, const Body& body) {
+  const std::unique_lock turn(turn_, deadline);
+  if (!turn.owns_lock()) return late_error(what, kBusy);
   ncclComm_t comm = comm_;
   return comm == nullptr ? ncclInvalidUsage : body(comm);
 }
@@ -34,15 +38,16 @@ bool NcclComm::call_soon(const Body& body) {
   return true;
 }
 
-Result<void> NcclComm::call(const char*& what, const Body& body) {
+Result<void> NcclComm::call(const char*& what, Deadline deadline, const Body& body) {
   bool refused = true;
-  const ncclResult_t result = in_turn([&](ncclComm_t comm) {
+  const Result<ncclResult_t> result = in_turn(what, deadline, [&](ncclComm_t comm) {
     refused = signal_->stopped();
     return refused ? ncclInvalidUsage : body(comm);
   });
+  if (!result) return result.error();
   if (refused) return stopped_error(what);
-  if (result == ncclSuccess || result == ncclInProgress) return {};
-  return nccl_error(result, what);
+  if (*result == ncclSuccess || *result == ncclInProgress) return {};
+  return nccl_error(*result, what);
 }
 
 ncclComm_t NcclComm::take_made() {
@@ -149,7 +154,8 @@ void NcclComm::abort_children() {
 Result<void> NcclComm::destroy(Deadline deadline) {
   ncclComm_t comm = nullptr;
   {
-    const std::lock_guard turn(turn_);
+    const std::unique_lock turn(turn_, deadline);
+    if (!turn.owns_lock()) return late_error("ncclCommDestroy", kBusy);
     comm = comm_.exchange(nullptr);
   }
   if (comm == nullptr || !driver_usable()) return {};

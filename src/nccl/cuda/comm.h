@@ -39,11 +39,11 @@ class NcclComm : public std::enable_shared_from_this<NcclComm> {
 
   using Body = std::function<ncclResult_t(ncclComm_t)>;
   // One call, or several that belong together, at this thread's turn; ncclInvalidUsage where it was
-  // freed.
-  ncclResult_t in_turn(const Body& body);
+  // freed, kTimeout where another thread is stuck in a call until the deadline.
+  Result<ncclResult_t> in_turn(const char* what, Deadline deadline, const Body& body);
   // The same as a Result, with kAborted where it was stopped or freed. ncclInProgress is success:
   // wait_ready() tells how it went on. `what` is what is called; the body may change it.
-  Result<void> call(const char*& what, const Body& body);
+  Result<void> call(const char*& what, Deadline deadline, const Body& body);
   // As soon as no other call is being made, which is not waited for long. False: it was not called.
   bool call_soon(const Body& body);
   // Until nothing goes on behind (ncclInProgress), it failed, or `stop` was given.

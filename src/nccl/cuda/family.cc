@@ -118,8 +118,10 @@ Result<std::unique_ptr<CommBackend>> NcclBackend::make_child(const char* name,
   const auto comm = std::make_shared<NcclComm>(nccl(), cuda(), comm_->device(), plan.name);
   const Result<void> made = make_comm(
       comm, comm_, name,
-      [parent = comm_, call = std::move(call)](ncclComm_t* where, ncclConfig_t* config) {
-        return parent->in_turn([&](ncclComm_t of) { return call(of, where, config); });
+      [parent = comm_, name, deadline = plan.deadline, call = std::move(call)](
+          ncclComm_t* where, ncclConfig_t* config) {
+        return parent->in_turn(name, deadline,
+                               [&](ncclComm_t of) { return call(of, where, config); });
       },
       plan.deadline);
   if (!made) return made.error();
@@ -175,18 +177,22 @@ CommBackend::Made NcclBackend::shrink(std::span<const int> excluded, const Backe
 Result<ncclUniqueId> NcclBackend::grown_id(const BackendPlan& plan) {
   struct Answer {
     ncclUniqueId id{};
-    ncclResult_t result = ncclSuccess;
+    Result<ncclResult_t> result = ncclSuccess;
   };
   // It speaks to the other members, which may be gone.
   const auto answer = std::make_shared<Answer>();
-  const Ended ended = run_bounded(comm_->signal(), plan.deadline, [comm = comm_, answer] {
+  constexpr const char* kWhat = "ncclCommGetUniqueId";
+  const auto ask = [comm = comm_, deadline = plan.deadline, answer] {
     const DeviceScope device(comm->cuda(), comm->device());
-    answer->result =
-        comm->in_turn([&](ncclComm_t of) { return comm->nccl().CommGetUniqueId(of, &answer->id); });
-  });
-  if (ended == Ended::kStopped) return stopped_error("ncclCommGetUniqueId");
-  if (ended == Ended::kLate) return late_error("ncclCommGetUniqueId");
-  if (answer->result != ncclSuccess) return nccl_error(answer->result, "ncclCommGetUniqueId");
+    answer->result = comm->in_turn(kWhat, deadline, [&](ncclComm_t of) {
+      return comm->nccl().CommGetUniqueId(of, &answer->id);
+    });
+  };
+  const Ended ended = run_bounded(comm_->signal(), plan.deadline, ask);
+  if (ended == Ended::kStopped) return stopped_error(kWhat);
+  if (ended == Ended::kLate) return late_error(kWhat);
+  if (!answer->result) return answer->result.error();
+  if (*answer->result != ncclSuccess) return nccl_error(*answer->result, kWhat);
   return answer->id;
 }
 

@@ -62,10 +62,10 @@ Result<void> Making::make() {
     Result<void> ready = parent_->wait_ready(name_, deadline_, *comm_->signal());
     if (!ready) return ready;
   }
-  const ncclResult_t called = call_(comm_->made(), &config);
-  if (called != ncclSuccess && called != ncclInProgress) {
+  const Result<ncclResult_t> called = call_(comm_->made(), &config);
+  if (!called || (*called != ncclSuccess && *called != ncclInProgress)) {
     parent_done_ = true;
-    return nccl_error(called, name_);
+    return called ? nccl_error(*called, name_) : called.error();
   }
   if (parent_ != nullptr) {
     // The new one stands in made() when the parent has nothing going on any more.

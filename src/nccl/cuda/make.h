@@ -8,8 +8,9 @@
 
 namespace muster::comm::detail {
 
-// NCCL's call that makes a communicator: writes it to `made`, now or (out of a parent) later.
-using MakeCall = std::function<ncclResult_t(ncclComm_t* made, ncclConfig_t* config)>;
+// NCCL's call that makes a communicator: writes it to `made`, now or (out of a parent) later. An
+// Error: it was not called.
+using MakeCall = std::function<Result<ncclResult_t>(ncclComm_t* made, ncclConfig_t* config)>;
 
 // Makes `comm`, which does not block, and waits until it is ready, at most until the deadline or
 // until its signal or its parent's is stopped. `parent` may be null. When it fails nothing of

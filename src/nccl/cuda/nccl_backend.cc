@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "nccl/core/flight.h"
 #include "nccl/cuda/device.h"
 #include "nccl/cuda/issue.h"
 #include "nccl/cuda/trouble.h"
@@ -15,6 +16,8 @@ using Clock = std::chrono::steady_clock;
 
 // What freeing gets that nobody gave a deadline.
 constexpr std::chrono::seconds kDropTime{2};
+
+constexpr const char* kFinalize = "ncclCommFinalize";
 
 bool is_barrier(const Operation& operation) {
   return operation.kind == OpKind::kBarrier;
@@ -49,6 +52,7 @@ class Registration {
 NcclBackend::NcclBackend(const BackendPlan& plan, std::shared_ptr<NcclComm> comm)
     : rank_(plan.rank),
       size_(plan.size),
+      timeout_(plan.options.timeout),
       comm_(std::move(comm)),
       pool_(std::make_shared<EventPool>(comm_->cuda(), comm_->device())) {}
 
@@ -135,7 +139,7 @@ Result<std::shared_ptr<Pending>> NcclBackend::start(std::span<const Operation> o
 Result<void> NcclBackend::put_into_streams(std::span<const Operation> operations,
                                            Deadline deadline) {
   const char* what = "ncclGroupStart";
-  Result<void> issued = comm_->call(what, [&](ncclComm_t comm) {
+  Result<void> issued = comm_->call(what, deadline, [&](ncclComm_t comm) {
     const GroupCaller caller{.nccl = nccl(), .comm = comm, .rank = rank_, .size = size_};
     const Issued group = issue_group(caller, operations);
     what = group.call;
@@ -193,12 +197,9 @@ Result<void> NcclBackend::abort(Deadline deadline) {
 
 Result<void> NcclBackend::close(Deadline deadline) {
   Result<void> closed = finalize(deadline);
-  if (closed) {
-    closed = comm_->destroy(deadline);
-  } else {
-    // There is no other way to free it.
-    (void)comm_->abort(std::max(deadline, Clock::now() + kDropTime));
-  }
+  if (closed) closed = comm_->destroy(deadline);
+  // There is no other way to free it then.
+  if (!closed) (void)comm_->abort(std::max(deadline, Clock::now() + kDropTime));
   last_.reset();
   free_barrier_parts();
   return closed;
@@ -208,13 +209,17 @@ Result<void> NcclBackend::finalize(Deadline deadline) {
   if (!driver_usable()) return no_process_error();
   Result<void> done = settle(deadline);
   if (!done) return done;
-  const char* what = "ncclCommFinalize";
-  done = comm_->call(what, [this](ncclComm_t comm) {
-    const DeviceScope device(cuda(), comm_->device());
-    return nccl().CommFinalize(comm);
+  const auto finalized = std::make_shared<Result<void>>();
+  const Ended ended = run_bounded(comm_->signal(), deadline, [comm = comm_, deadline, finalized] {
+    const DeviceScope device(comm->cuda(), comm->device());
+    const char* what = kFinalize;
+    *finalized = comm->call(what, deadline,
+                            [&](ncclComm_t handle) { return comm->nccl().CommFinalize(handle); });
   });
-  if (!done) return done;
-  return comm_->wait_ready(what, deadline);
+  if (ended == Ended::kStopped) return stopped_error(kFinalize);
+  if (ended == Ended::kLate) return late_error(kFinalize);
+  if (!*finalized) return *finalized;
+  return comm_->wait_ready(kFinalize, deadline);
 }
 
 Result<void> NcclBackend::status() {
@@ -233,8 +238,9 @@ Result<std::shared_ptr<void>> NcclBackend::register_buffer(const Buffer& buffer)
   if (!driver_usable()) return no_process_error();
   const DeviceScope device(cuda(), comm_->device());
   void* handle = nullptr;
+  const Deadline deadline = deadline_in(timeout_);
   const char* what = "ncclCommRegister";
-  const Result<void> registered = comm_->call(what, [&](ncclComm_t comm) {
+  const Result<void> registered = comm_->call(what, deadline, [&](ncclComm_t comm) {
     return nccl().CommRegister(comm, buffer.data, buffer.bytes(), &handle);
   });
   if (!registered) return registered.error();

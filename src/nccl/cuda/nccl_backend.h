@@ -60,6 +60,7 @@ class NcclBackend final : public CommBackend {
 
   const int rank_;
   const int size_;
+  const Duration timeout_;  // of calls that are given none
   InitTimings timings_{};
   const std::shared_ptr<NcclComm> comm_;
   const std::shared_ptr<EventPool> pool_;

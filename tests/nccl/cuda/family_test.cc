@@ -73,6 +73,26 @@ TEST_CASE("a split that a member never calls ends by its deadline, and all can b
   });
 }
 
+TEST_CASE("a split that NCCL never gives back does not hold what is called afterwards") {
+  run_ranks(1, [](const RankPlace& place) {
+    use_double(Nccl::kToday, "ncclCommSplit:block@1");
+    const auto backend = make_backend(place);
+    const auto made = backend->split(0, 0, child_plan(place, 0, 1, milliseconds(200)));
+    expect_error(made.value(), ErrorCode::kTimeout, "split");
+    const auto more = within(seconds(2), "an operation", [&] {
+      return run(*backend, operation(OpKind::kBarrier, {}, {}), milliseconds(200));
+    });
+    expect_says(expect_error(more, ErrorCode::kTimeout, "an operation"), "has not come back");
+    const auto again = within(seconds(2), "another split", [&] {
+      return backend->split(0, 0, child_plan(place, 0, 1, milliseconds(200)));
+    });
+    expect_error(again.value(), ErrorCode::kTimeout, "another split");
+    const auto closed =
+        within(seconds(5), "close", [&] { return backend->close(in(milliseconds(300))); });
+    expect_error(closed, ErrorCode::kTimeout, "close");
+  });
+}
+
 TEST_CASE("a stop ends a split that hangs") {
   run_ranks(2, [](const RankPlace& place) {
     use_double();

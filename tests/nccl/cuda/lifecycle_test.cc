@@ -224,6 +224,17 @@ TEST_CASE("a close that waits in vain ends by its deadline and frees it all the 
 
 TEST_CASE("a finalize that hangs is ended by the deadline of the close") {
   run_ranks(1, [](const RankPlace& place) {
+    use_double(Nccl::kToday, "ncclCommFinalize:block@1");
+    const auto backend = make_backend(place);
+    const auto closed =
+        within(seconds(5), "close", [&] { return backend->close(in(milliseconds(300))); });
+    expect_says(expect_error(closed, ErrorCode::kTimeout, "close"), "ncclCommFinalize");
+    expect_alive(place);
+  });
+}
+
+TEST_CASE("a destroy that hangs is ended by the deadline of the close") {
+  run_ranks(1, [](const RankPlace& place) {
     use_double(Nccl::kToday, "ncclCommDestroy:block@1");
     const auto backend = make_backend(place);
     const auto closed =
