@@ -190,8 +190,8 @@ Result<void> NcclBackend::revoke() {
   return {};
 }
 
+// last_ is not touched: another thread may be in settle().
 Result<void> NcclBackend::abort(Deadline deadline) {
-  last_.reset();
   return comm_->abort(deadline);
 }
 

@@ -112,6 +112,29 @@ TEST_CASE("a stop ends a split that hangs") {
   });
 }
 
+TEST_CASE("an abort from another thread ends a split that waits for what is under way") {
+  run_ranks(2, [](const RankPlace& place) {
+    use_double();
+    const auto backend = make_backend(place);
+    test::use_device(Backend::kNccl, place.rank);
+    if (place.rank == 0) {
+      Device values(filled(1, 5));
+      const Operation sum = operation(OpKind::kAllReduce, {}, values);
+      // Nobody but the backend keeps what follows it.
+      expect(backend->start({&sum, 1}, in(seconds(20))).has_value(), "it has begun");
+      std::thread other([&] {
+        std::this_thread::sleep_for(milliseconds(100));  // whether it waits is not told
+        backend->abort(in(seconds(4))).value();
+      });
+      const auto made = within(seconds(5), "split",
+                               [&] { return backend->split(0, 0, child_plan(place, 0, 2)); });
+      other.join();
+      expect_error(made.value(), ErrorCode::kAborted, "split");
+    }
+    place.meet("ended");
+  });
+}
+
 TEST_CASE("a shrink leaves out ranks that do not call it") {
   run_ranks(3, [](const RankPlace& place) {
     use_double();
