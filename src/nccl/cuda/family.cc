@@ -145,23 +145,24 @@ CommBackend::Made NcclBackend::split(int color, int key, const BackendPlan& plan
 }
 
 // Whether NCCL can make others out of it, as far as this rank knows.
-bool NcclBackend::usable_for_shrink(const BackendPlan& plan) {
+bool NcclBackend::usable_for_shrink(Deadline deadline) {
   if (!comm_->open() || !driver_usable() || (comm_->signal()->stopped() && !revoked_)) {
     return false;
   }
   // A revoke may still be going on.
   StopSignal never;
-  return comm_->wait_ready("ncclCommShrink", plan.deadline, never).has_value();
+  return comm_->wait_ready("ncclCommShrink", deadline, never).has_value();
 }
 
 // NCCL's shrink speaks over the old communicator's connections. Where these are broken for one of
 // the ranks all of them must take another way, and each knows only of its own.
 CommBackend::Made NcclBackend::shrink(std::span<const int> excluded, const BackendPlan& plan) {
   if (nccl().CommShrink == nullptr || excluded.empty()) return std::nullopt;
-  // What is under way may end well while half of the time is left; then it is ended by force.
-  const bool whole =
-      !comm_->signal()->stopped() && settle(Clock::now() + (plan.deadline - Clock::now()) / 2);
-  const Result<bool> usable = all_ranks(plan, usable_for_shrink(plan));
+  // What is under way may end well while half of the time is left; then it is ended by force. The
+  // other half is for the shrink, or for making a new one.
+  const Deadline half = Clock::now() + (plan.deadline - Clock::now()) / 2;
+  const bool whole = !comm_->signal()->stopped() && settle(half);
+  const Result<bool> usable = all_ranks(plan, usable_for_shrink(half));
   if (!usable) return usable.error();
   if (!*usable) return std::nullopt;
   const int flags = whole || revoked_ ? 0 : kShrinkAbort;

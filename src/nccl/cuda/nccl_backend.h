@@ -51,7 +51,7 @@ class NcclBackend final : public CommBackend {
   Result<std::shared_ptr<NcclPending>> mark_streams(std::span<const Operation> operations);
   Result<void> settle(Deadline deadline);
   Result<void> finalize(Deadline deadline);
-  bool usable_for_shrink(const BackendPlan& plan);
+  bool usable_for_shrink(Deadline deadline);
   using ChildCall =
       std::function<ncclResult_t(ncclComm_t parent, ncclComm_t* made, ncclConfig_t* config)>;
   Result<std::unique_ptr<CommBackend>> make_child(const char* name, const BackendPlan& plan,

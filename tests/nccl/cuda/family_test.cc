@@ -173,6 +173,25 @@ TEST_CASE("a shrink ends by force what hangs in the old communicator") {
   });
 }
 
+TEST_CASE("a communicator that does not get ready leaves time to make a new one") {
+  run_ranks(2, [](const RankPlace& place) {
+    use_double(Nccl::kToday, "job:stay@3");
+    const auto backend = make_backend(place);
+    test::use_device(Backend::kNccl, place.rank);
+    if (place.rank == 1) return place.meet("made anew");
+    expect_error(run(*backend, operation(OpKind::kBarrier, {}, {}), milliseconds(100)),
+                 ErrorCode::kTimeout, "a launch that stays");
+    const int excluded[] = {1};
+    const BackendPlan plan = child_plan(place, 0, 1, seconds(4));
+    const auto made = within(seconds(3), "shrink", [&] { return backend->shrink(excluded, plan); });
+    expect(!made.has_value(), "told to make a new one");
+    const auto rest = make_nccl_backend(plan).value();
+    expect_works(*rest, 1, "the rest");
+    rest->close(in(seconds(10))).value();
+    place.meet("made anew");
+  });
+}
+
 TEST_CASE("a revoke by an NCCL without one frees the device, and the rest make a new one") {
   run_ranks(3, [](const RankPlace& place) {
     use_double();
