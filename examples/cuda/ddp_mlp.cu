@@ -11,6 +11,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <optional>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -133,6 +134,9 @@ int train(const mlp::Options& options) {
   mc::Result<mc::Communicator> made = world.communicator(mc::Backend::kNccl);
   if (!made) return std::fprintf(stderr, "%s\n", made.error().message.c_str()), 1;
   mc::Communicator& all = *made;
+  if (options.number("batch") % all.size() != 0) {
+    throw std::invalid_argument("--batch does not divide by the number of ranks");
+  }
   mc::Communicator host = world.communicator(mc::Backend::kGloo, {.name = "host"}).value();
   const mlp::Dataset data = mlp::load_digits(options.text("data"));
   const auto batch = static_cast<size_t>(options.number("batch"));

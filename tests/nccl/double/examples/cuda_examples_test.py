@@ -53,6 +53,10 @@ class CudaExamplesTest(MusterTest):
                 self.assertAlmostEqual(loss, other_loss, delta=ROUNDING)
                 self.assertAlmostEqual(accuracy, other_accuracy, delta=1)  # per cent
 
+    def test_ddp_refuses_a_batch_that_its_ranks_do_not_divide(self):
+        run = self.on_double("ddp_mlp", 3, *DATA, "--batch", 56, code=1)
+        self.assertIn("--batch does not divide by the number of ranks", run.err)
+
     def test_ping_measures_each_size_and_checks_its_result(self):
         run = self.on_double("ping", 3, "--max", 1 << 16, "--iterations", 3)
         lines = LINE.findall(run.out)
