@@ -139,7 +139,7 @@ Result<void> NcclComm::abort(Deadline deadline) {
   return {};
 }
 
-// Their making ended, badly or too late, when the parent was aborted.
+// Their making ended, badly or too late, when the parent was freed.
 void NcclComm::abort_children() {
   std::vector<std::shared_ptr<NcclComm>> children;
   {
@@ -163,6 +163,7 @@ Result<void> NcclComm::destroy(Deadline deadline) {
   const Ended ended = run_bounded(nullptr, deadline, [self = shared_from_this(), comm, result] {
     const DeviceScope device(self->cuda_, self->device_);
     *result = self->nccl_.CommDestroy(comm);
+    self->abort_children();
   });
   if (ended != Ended::kDone) return late_error("ncclCommDestroy");
   if (*result == ncclSuccess || *result == ncclInProgress) return {};

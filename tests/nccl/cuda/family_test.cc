@@ -93,6 +93,27 @@ TEST_CASE("a split that NCCL never gives back does not hold what is called after
   });
 }
 
+TEST_CASE("what NCCL makes too late is freed with its parent") {
+  for (const bool closed : {true, false}) {
+    run_ranks(1, [closed](const RankPlace& place) {
+      use_double(Nccl::kToday, "job:delay=500@3");
+      const auto backend = make_backend(place);
+      const auto made = backend->split(0, 0, child_plan(place, 0, 1, milliseconds(100)));
+      expect_error(made.value(), ErrorCode::kTimeout, "split");
+      expect(comms_left() == 2, "both are there");
+      // The parent takes calls again when the split has ended.
+      const Deadline end = in(seconds(20));
+      while (!run(*backend, operation(OpKind::kBarrier, {}, {})) &&
+             std::chrono::steady_clock::now() < end) {
+        std::this_thread::sleep_for(milliseconds(10));
+      }
+      const auto freed = closed ? backend->close(in(seconds(5))) : backend->abort(in(seconds(5)));
+      expect(freed.has_value(), "freed");
+      expect(comms_left() == 0, "none is left");
+    });
+  }
+}
+
 TEST_CASE("a stop ends a split that hangs") {
   run_ranks(2, [](const RankPlace& place) {
     use_double();

@@ -32,6 +32,9 @@ inline std::vector<int> filled(size_t count, int value) {
   return std::vector<int>(count, value);
 }
 
+// How many communicators the stand-in has that were not freed.
+int comms_left();
+
 // An operation's buffers must outlive it.
 class Device {
  public:

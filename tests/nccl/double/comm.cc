@@ -105,6 +105,11 @@ void remove_comm(ncclComm_t handle) {
   comms().erase(found);
 }
 
+size_t comms_left() {
+  std::lock_guard lock(comms_mutex());
+  return comms().size();
+}
+
 ncclResult_t ensure_ready(ncclComm& comm) {
   ncclResult_t state = comm.get_state();
   if (state == ncclInProgress) {

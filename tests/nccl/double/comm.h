@@ -58,6 +58,7 @@ namespace doubles {
 std::shared_ptr<ncclComm> find_comm(ncclComm_t handle, const char* function);
 ncclComm_t add_comm(const std::shared_ptr<ncclComm>& comm);
 void remove_comm(ncclComm_t handle);
+size_t comms_left();
 
 // ncclSuccess if operations may be begun on it; otherwise what they must answer.
 ncclResult_t ensure_ready(ncclComm& comm);
