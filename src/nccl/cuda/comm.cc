@@ -64,6 +64,12 @@ std::optional<ncclResult_t> NcclComm::state() {
   return asked != ncclSuccess ? asked : state;
 }
 
+Result<void> NcclComm::wait_ready(const std::string& what, Deadline deadline) {
+  Result<void> ready = wait_ready(what, deadline, *signal_);
+  if (ready) return ready;
+  return in_use(std::move(ready).error());
+}
+
 Result<void> NcclComm::wait_ready(const std::string& what, Deadline deadline, StopSignal& stop) {
   for (Pause pause;; pause.wait(stop)) {
     if (stop.stopped() || !open()) return stopped_error(what);
@@ -77,7 +83,11 @@ Result<void> NcclComm::wait_ready(const std::string& what, Deadline deadline, St
 std::optional<Error> NcclComm::async_error(const std::string& what) {
   const std::optional<ncclResult_t> now = state();
   if (!now || *now == ncclSuccess || *now == ncclInProgress) return std::nullopt;
-  return nccl_error(*now, what);
+  return in_use(nccl_error(*now, what));
+}
+
+Error NcclComm::in_use(Error error) const {
+  return in_use_ ? in_flight_error(std::move(error)) : error;
 }
 
 void NcclComm::stop() {

@@ -46,13 +46,16 @@ class NcclComm : public std::enable_shared_from_this<NcclComm> {
   Result<void> call(const char*& what, Deadline deadline, const Body& body);
   // As soon as no other call is being made, which is not waited for long. False: it was not called.
   bool call_soon(const Body& body);
-  // Until nothing goes on behind (ncclInProgress), it failed, or `stop` was given.
+  // Until nothing goes on behind (ncclInProgress), it failed, or it was stopped.
+  Result<void> wait_ready(const std::string& what, Deadline deadline);
+  // The same for what is made out of it: ended by that one's `stop`, and failing by the cause.
   Result<void> wait_ready(const std::string& what, Deadline deadline, StopSignal& stop);
-  Result<void> wait_ready(const std::string& what, Deadline deadline) {
-    return wait_ready(what, deadline, *signal_);
-  }
   // What went wrong behind; nothing if another call is being made right now.
   std::optional<Error> async_error(const std::string& what);
+
+  // It is made and the peers use it: from here on its errors are in_flight_error().
+  void begin_use() { in_use_ = true; }
+  Error in_use(Error error) const;
 
   // Ends all waits here, and those for what is being made out of it.
   void stop();
@@ -81,6 +84,8 @@ class NcclComm : public std::enable_shared_from_this<NcclComm> {
 
   std::timed_mutex turn_;
   std::atomic<ncclComm_t> comm_ = nullptr;  // null: not made yet, or freed
+
+  std::atomic<bool> in_use_ = false;
 
   std::mutex made_mutex_;
   ncclComm_t made_ = nullptr;  // written by NCCL, for a parent's child at any time until it is done

@@ -82,6 +82,7 @@ std::optional<Result<void>> NcclPending::poll() {
   if (comm_->signal()->stopped()) return stopped_error("nccl");
   if (!driver_usable()) return stopped_error("nccl: the process ends or has forked");
   std::optional<Result<void>> events = poll_events();
+  if (events && !*events) events = comm_->in_use(std::move(*events).error());
   // After an error nothing is known of what the operations have written, even where they ended.
   if (std::optional<Error> error = comm_->async_error("nccl")) return *std::move(error);
   return events;

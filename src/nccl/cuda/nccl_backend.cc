@@ -70,6 +70,7 @@ Result<std::unique_ptr<CommBackend>> NcclBackend::own(const BackendPlan& plan,
     made = backend->run({&first, 1}, plan.deadline);
   }
   if (!made) return made.error();  // its destructor aborts
+  backend->comm_->begin_use();
   backend->timings_.store = store;
   backend->timings_.library = std::chrono::duration_cast<Duration>(Clock::now() - begin);
   return std::unique_ptr<CommBackend>(std::move(backend));
@@ -145,7 +146,10 @@ Result<void> NcclBackend::put_into_streams(std::span<const Operation> operations
     what = group.call;
     return group.result;
   });
-  if (!issued) return issued;
+  // What NCCL has not taken leaves everything as it was.
+  const bool refused = !issued && issued.error().nccl_result == ncclInvalidArgument;
+  if (refused) return issued;
+  if (!issued) return comm_->in_use(std::move(issued).error());
   // It may go on behind, with connections that are made for the first operation of its kind. Until
   // that is over nothing else may come into these streams.
   return comm_->wait_ready("ncclGroupEnd", deadline);

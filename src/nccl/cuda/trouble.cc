@@ -61,6 +61,14 @@ Error cuda_error(cudaError_t cuda_code, const std::string& call) {
   return error;
 }
 
+Error in_flight_error(Error error) {
+  if (error.code == ErrorCode::kInvalidArgument || error.code == ErrorCode::kUnavailable ||
+      error.code == ErrorCode::kMismatch) {
+    error.code = error.cuda_error != 0 ? ErrorCode::kCuda : ErrorCode::kNccl;
+  }
+  return error;
+}
+
 Error stopped_error(const std::string& call) {
   return Error{.code = ErrorCode::kAborted, .message = call + ": stopped here"};
 }

@@ -14,6 +14,10 @@ namespace muster::comm::detail {
 
 Error nccl_error(ncclResult_t result, const std::string& call);
 Error cuda_error(cudaError_t error, const std::string& call);
+// The same of what was already under way with the peers. A cause such as an old driver, where
+// nothing was begun, leaves a communicator as it was; here it is broken, so the code says no more
+// than that.
+Error in_flight_error(Error error);
 Error stopped_error(const std::string& call);
 Error late_error(const std::string& call, const std::string& why = {});
 

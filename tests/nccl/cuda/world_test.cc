@@ -137,6 +137,27 @@ TEST_CASE_FIXTURE(WorldTest, "a local rank without a GPU is told so") {
   });
 }
 
+TEST_CASE_FIXTURE(WorldTest,
+                  "whatever breaks in flight ends the communicator and frees the device") {
+  // ncclInvalidArgument, which before the launch would only mean that the call was wrong.
+  run_ranks(1, [this](const RankPlace& place) {
+    use_double(Nccl::kToday, "kernel:fail=4@3");
+    World world = join(place);
+    Communicator all = world.communicator(Backend::kNccl, in_time()).value();
+    expect_sum(all, "before");
+    Device values(filled(2, 1));
+    const std::string message =
+        expect_error(all.all_reduce(values).wait(), ErrorCode::kNccl, "what breaks");
+    expect_says(message, "invalid argument");
+    expect_says(expect_error(all.status(), ErrorCode::kNccl, "its state"),
+                "not done after an earlier error");
+    (void)values.values();  // the device goes on
+    all.close().value();
+    Communicator again = world.communicator(Backend::kNccl, in_time(seconds(20), "again")).value();
+    expect_sum(again, "again");
+  });
+}
+
 TEST_CASE_FIXTURE(WorldTest, "an operation that hangs ends by its time, and all can go on") {
   run_ranks(2, [this](const RankPlace& place) {
     use_double();
