@@ -75,7 +75,7 @@ Result<void> NcclComm::wait_ready(const std::string& what, Deadline deadline, St
     if (stop.stopped() || !open()) return stopped_error(what);
     const std::optional<ncclResult_t> now = state();
     if (now == ncclSuccess) return {};
-    if (now && *now != ncclInProgress) return nccl_error(*now, what);
+    if (now && *now != ncclInProgress) return failure(*now, what);
     if (Clock::now() >= deadline) return late_error(what);
   }
 }
@@ -83,7 +83,14 @@ Result<void> NcclComm::wait_ready(const std::string& what, Deadline deadline, St
 std::optional<Error> NcclComm::async_error(const std::string& what) {
   const std::optional<ncclResult_t> now = state();
   if (!now || *now == ncclSuccess || *now == ncclInProgress) return std::nullopt;
-  return in_use(nccl_error(*now, what));
+  return in_use(failure(*now, what));
+}
+
+// NCCL's words go with the first error that is told, and this one is asked for again and again.
+Error NcclComm::failure(ncclResult_t result, const std::string& what) {
+  const std::lock_guard lock(failure_mutex_);
+  if (!failure_ || failure_->nccl_result != result) failure_ = nccl_error(result, what);
+  return *failure_;
 }
 
 Error NcclComm::in_use(Error error) const {

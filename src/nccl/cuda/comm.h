@@ -72,6 +72,7 @@ class NcclComm : public std::enable_shared_from_this<NcclComm> {
 
  private:
   std::optional<ncclResult_t> state();
+  Error failure(ncclResult_t result, const std::string& what);
   ncclComm_t take_made();
   ncclResult_t abort_now();
   void abort_children();
@@ -89,6 +90,9 @@ class NcclComm : public std::enable_shared_from_this<NcclComm> {
 
   std::mutex made_mutex_;
   ncclComm_t made_ = nullptr;  // written by NCCL, for a parent's child at any time until it is done
+
+  std::mutex failure_mutex_;
+  std::optional<Error> failure_;  // what went wrong behind
 
   std::mutex aborted_mutex_;
   std::shared_future<ncclResult_t> aborted_;  // valid once it was begun

@@ -71,6 +71,7 @@ Result<std::unique_ptr<CommBackend>> NcclBackend::own(const BackendPlan& plan,
   }
   if (!made) return made.error();  // its destructor aborts
   backend->comm_->begin_use();
+  forget_nccl_words();
   backend->timings_.store = store;
   backend->timings_.library = std::chrono::duration_cast<Duration>(Clock::now() - begin);
   return std::unique_ptr<CommBackend>(std::move(backend));

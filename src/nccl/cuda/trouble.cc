@@ -1,20 +1,49 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/cuda/trouble.h"
 
+#include <algorithm>
+#include <mutex>
+#include <optional>
+
 #include "nccl/cuda/causes.h"
 #include "nccl/cuda/warnings.h"
 
 namespace muster::comm::detail {
 namespace {
 
-// What NCCL has warned of lately, without what the message says already.
+// What NCCL says of an error beyond its result. It keeps one last error for the whole process and
+// never forgets it, so what it says may belong to an earlier one.
+struct Words {
+  std::string last;
+  bool told = false;  // the last error reads as it did the time before
+  Warnings warnings;  // new ones
+};
+
+Words new_words(const NcclTable& nccl) {
+  // Never destroyed: threads that outlive main() still ask.
+  static std::mutex& mutex = *new std::mutex;
+  static std::string& told = *new std::string;
+  const std::lock_guard lock(mutex);
+  const char* last = nccl.GetLastError(nullptr);
+  Words words{.last = last != nullptr ? last : "", .warnings = new_nccl_warnings()};
+  while (words.last.ends_with('\n'))
+    words.last.pop_back();
+  // Each may be cut off.
+  const auto same = [&](const std::string& line) {
+    return !line.empty() && (words.last.starts_with(line) || line.starts_with(words.last));
+  };
+  words.told = words.last == told && std::ranges::none_of(words.warnings.lines, same);
+  told = words.last;
+  return words;
+}
+
+// The new warnings, without what the message says already.
 std::string quoted(const Warnings& warnings, const std::string& message) {
   std::string text;
   for (const std::string& line : warnings.lines) {
     if (message.find(line) != std::string::npos) continue;
     text += (text.empty() ? "; NCCL warned: " : " | ") + line;
   }
-  if (!warnings.file.empty()) text += " (its log: " + warnings.file + ")";
   return text;
 }
 
@@ -29,22 +58,31 @@ ErrorCode code_of(ncclResult_t result) {
 
 Error nccl_error(ncclResult_t result, const std::string& call) {
   Error error{.code = code_of(result), .message = call, .nccl_result = result};
-  const Result<const NcclTable*> nccl = nccl_table();
-  if (nccl) {
+  Words words;
+  if (const Result<const NcclTable*> nccl = nccl_table()) {
     error.message += std::string(": ") + (*nccl)->GetErrorString(result);
-    const char* last = (*nccl)->GetLastError(nullptr);
-    if (last != nullptr && *last != '\0') error.message += std::string(": ") + last;
+    words = new_words(**nccl);
   }
-  while (!error.message.empty() && error.message.back() == '\n')
-    error.message.pop_back();
-  const Warnings warnings = last_nccl_warnings();
-  const std::string also = quoted(warnings, error.message);
-  if (const std::optional<Cause> cause = usual_cause(error.message + also)) {
+  // A last error that was told before is another's where its warning is not new in the log. Without
+  // a log it may have come again, which only counts where the result explains nothing.
+  std::optional<Cause> cause;
+  if (words.told) cause = usual_cause(error.message);
+  const bool others = words.told && (cause || !words.warnings.file.empty());
+  if (!others && !words.last.empty()) error.message += ": " + words.last;
+  const std::string warned = quoted(words.warnings, error.message);
+  if (!cause) cause = usual_cause(error.message);
+  if (!cause) cause = usual_cause(warned);
+  if (cause) {
     error.code = cause->code;
     error.message += "; usually: " + std::string(cause->text);
   }
-  error.message += also;
+  error.message += warned;
+  if (!words.warnings.file.empty()) error.message += " (its log: " + words.warnings.file + ")";
   return error;
+}
+
+void forget_nccl_words() {
+  if (const Result<const NcclTable*> nccl = nccl_table()) (void)new_words(**nccl);
 }
 
 Error cuda_error(cudaError_t cuda_code, const std::string& call) {

@@ -7,6 +7,7 @@
 #include <climits>
 #include <cstdlib>
 #include <fstream>
+#include <mutex>
 
 namespace muster::comm::detail {
 namespace {
@@ -25,11 +26,30 @@ std::string host_name() {
   return std::string(host).substr(0, std::string_view(host).find('.'));
 }
 
-std::string end_of(const std::string& path) {
+// How far the log of this process was read. Never destroyed: threads that outlive main() still ask.
+struct Read {
+  std::mutex mutex;
+  std::string path;
+  std::streamoff bytes = 0;
+
+  static Read& get() {
+    static Read& read = *new Read;
+    return read;
+  }
+};
+
+// What has come since the last time.
+std::string news_of(const std::string& path) {
+  Read& read = Read::get();
+  const std::lock_guard lock(read.mutex);
   std::ifstream file(path, std::ios::binary | std::ios::ate);
   if (!file) return {};
   const std::streamoff size = file.tellg();
-  const std::streamoff from = std::max<std::streamoff>(0, size - std::streamoff{kWarningBytes});
+  // Another file after a fork; begun anew where it is shorter.
+  const std::streamoff before = read.path == path && read.bytes <= size ? read.bytes : 0;
+  const std::streamoff from = std::max(before, size - std::streamoff{kWarningBytes});
+  read.path = path;
+  read.bytes = size;
   std::string text(static_cast<size_t>(size - from), '\0');
   file.seekg(from);
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -88,14 +108,14 @@ std::vector<std::string> warnings_in(std::string_view text, int most) {
   return lines;
 }
 
-Warnings last_nccl_warnings() {
+Warnings new_nccl_warnings() {
   const std::string pattern = environment("NCCL_DEBUG_FILE");
   if (pattern.empty()) return {};
   Warnings warnings;
   const std::string path = expand_debug_file(pattern, host_name(), getpid());
   if (access(path.c_str(), R_OK) != 0) return {};
   warnings.file = path;
-  warnings.lines = warnings_in(end_of(path), kQuotedWarnings);
+  warnings.lines = warnings_in(news_of(path), kQuotedWarnings);
   return warnings;
 }
 

@@ -21,7 +21,9 @@ struct Warnings {
   std::string file{};                // "": there is none
   std::vector<std::string> lines{};  // the last ones, without NCCL's prefix
 };
-Warnings last_nccl_warnings();
+// Those since the last time they were asked for: an older one has nothing to do with a new error.
+// Any thread.
+Warnings new_nccl_warnings();
 
 // NCCL_DEBUG_FILE's pattern: %h is the host, %p the process, %% a percent sign.
 std::string expand_debug_file(std::string_view pattern, std::string_view host, int pid);

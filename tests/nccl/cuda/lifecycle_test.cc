@@ -345,6 +345,39 @@ TEST_CASE("NCCL's warnings stand in a file of the rank, and in the error") {
   std::filesystem::remove_all(folder);
 }
 
+TEST_CASE("what NCCL said of an earlier error does not explain a later one") {
+  std::string folder = std::filesystem::temp_directory_path() / "muster-nccl-XXXXXX";
+  REQUIRE(mkdtemp(folder.data()) != nullptr);
+  for (const bool logged : {true, false}) {
+    run_ranks(1, [&](const RankPlace& place) {
+      use_double(Nccl::kToday, "kernel:fail=6@3,kernel:fail=3@5");  // of a peer, and internal
+      if (logged) setenv("TORCHELASTIC_ERROR_FILE", (folder + "/error.json").c_str(), 1);
+      for (int i = 0; i < 2; ++i) {  // the same again is not an earlier one's
+        setenv("NCCL_SOCKET_IFNAME", "nosuch", 1);
+        expect_says(expect_error(make_nccl_backend(plan_of(place, seconds(20), "a")),
+                                 ErrorCode::kNccl, "making"),
+                    "usually: no network interface fits");
+        unsetenv("NCCL_SOCKET_IFNAME");
+        // Nor after one that went well, the first time.
+        const auto backend = make_nccl_backend(plan_of(place, seconds(20), "b")).value();
+        if (i == 0) expect_works(*backend, 1, "between");
+        const Operation barrier = operation(OpKind::kBarrier, {}, {});
+        const Result<void> lost = run(*backend, barrier);
+        const std::string message =
+            expect_error(lost, i == 0 ? ErrorCode::kPeerLost : ErrorCode::kNccl, "what breaks");
+        // Without a log and a cause of its own it could be the same again.
+        if (logged || i == 0) {
+          expect(message.find("interface") == std::string::npos, "not its: " + message);
+        }
+        if (i == 0) expect_says(message, "another rank died");
+        expect(backend->status().error().message == message, "told again: " + message);
+        backend->abort(in(seconds(4))).value();
+      }
+    });
+  }
+  std::filesystem::remove_all(folder);
+}
+
 TEST_CASE("a device's identity is its own") {
   run_ranks(1, [](const RankPlace&) {
     use_double();

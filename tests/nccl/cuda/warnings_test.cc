@@ -112,16 +112,35 @@ TEST_CASE("only the end of a large log is read") {
   const Environment environment;
   const Folder folder;
   setenv("NCCL_DEBUG_FILE", (folder.path + "/nccl.%p.log").c_str(), 1);
-  CHECK(last_nccl_warnings().file.empty());  // nothing there yet
+  CHECK(new_nccl_warnings().file.empty());  // nothing there yet
   const std::string path = folder.path + "/nccl." + std::to_string(getpid()) + ".log";
   {
     std::ofstream log(path);
     log << "h:1:1 [0] NCCL WARN long ago\n" << std::string(kWarningBytes, '.') << "\n";
     log << "h:1:1 [0] NCCL WARN lately\n";
   }
-  const Warnings warnings = last_nccl_warnings();
+  const Warnings warnings = new_nccl_warnings();
   CHECK(warnings.file == path);
   CHECK(warnings.lines == std::vector<std::string>{"lately"});
+}
+
+TEST_CASE("a warning is told once") {
+  const Environment environment;
+  const Folder folder;
+  const std::string path = folder.path + "/nccl.log";
+  setenv("NCCL_DEBUG_FILE", path.c_str(), 1);
+  const auto warn = [&](const char* text, std::ios::openmode mode) {
+    std::ofstream(path, mode) << "h:1:1 [0] NCCL WARN " << text << "\n";
+  };
+  using Lines = std::vector<std::string>;
+  warn("the first", std::ios::out);
+  CHECK(new_nccl_warnings().lines == Lines{"the first"});
+  CHECK(new_nccl_warnings().lines.empty());
+  CHECK(new_nccl_warnings().file == path);  // there is still more to read there
+  warn("the second", std::ios::app);
+  CHECK(new_nccl_warnings().lines == Lines{"the second"});
+  warn("anew", std::ios::trunc);
+  CHECK(new_nccl_warnings().lines == Lines{"anew"});
 }
 
 }  // namespace muster::comm::detail
