@@ -22,7 +22,6 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 // "For ever".
-constexpr std::chrono::milliseconds kLongest = std::chrono::hours(24 * 365);
 
 struct Address {
   sockaddr_storage storage{};
@@ -126,10 +125,6 @@ Result<Connection> connect_to(const Address& address, Deadline deadline) {
 }
 
 }  // namespace
-
-Deadline deadline_in(std::chrono::milliseconds timeout) {
-  return Clock::now() + std::clamp(timeout, std::chrono::milliseconds(0), kLongest);
-}
 
 Connection::Connection(UniqueFd socket)
     : socket_(std::move(socket)), buffer_(std::make_unique_for_overwrite<char[]>(kBuffer)) {}

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <cstring>
 #include <memory>
@@ -11,13 +10,9 @@
 #include "loop/result.h"
 #include "loop/socket_address.h"
 #include "loop/unique_fd.h"
+#include "store/deadline.h"
 
 namespace muster {
-
-using Deadline = std::chrono::steady_clock::time_point;
-
-// Now plus `timeout`, without overflow for "for ever" and not before now.
-Deadline deadline_in(std::chrono::milliseconds timeout);
 
 // A blocking TCP connection whose every step has a deadline; passing it is ETIMEDOUT. After an
 // error the connection is of no use. Messages say what failed, not to whom.

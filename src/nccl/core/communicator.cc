@@ -3,6 +3,7 @@
 
 #include "nccl/core/communicator_impl.h"
 #include "nccl/core/group.h"
+#include "store/deadline.h"
 
 namespace muster::comm {
 
@@ -254,7 +255,7 @@ Result<void> Communicator::status() const {
 Result<void> Communicator::abort_all(std::span<Communicator* const> communicators,
                                      std::string reason,  // NOLINT(*-value-param): as abort()'s
                                      Duration deadline) {
-  const detail::Deadline until = detail::deadline_in(deadline);
+  const detail::Deadline until = deadline_in(deadline);
   for (Communicator* each : communicators)
     each->impl_->mark(reason);
   for (Communicator* each : communicators)

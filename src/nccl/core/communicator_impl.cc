@@ -5,6 +5,7 @@
 
 #include "nccl/core/group.h"
 #include "nccl/core/texts.h"
+#include "store/deadline.h"
 
 namespace muster::comm::detail {
 namespace {

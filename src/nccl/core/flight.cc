@@ -6,6 +6,7 @@
 
 #include "nccl/core/communicator_impl.h"
 #include "nccl/core/texts.h"
+#include "store/deadline.h"
 
 namespace muster::comm::detail {
 namespace {
@@ -20,13 +21,7 @@ constexpr std::chrono::microseconds kSpin{20};
 constexpr std::chrono::microseconds kShortestPause{10};
 constexpr std::chrono::microseconds kLongestPause{500};
 
-constexpr std::chrono::hours kLongest{24 * 365 * 10};
-
 }  // namespace
-
-Deadline deadline_in(Duration time) {
-  return Clock::now() + std::min<Duration>(time, kLongest);
-}
 
 std::optional<Result<void>> Pending::wait(Deadline deadline) {
   const Clock::time_point begin = Clock::now();

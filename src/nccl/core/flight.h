@@ -15,9 +15,6 @@
 
 namespace muster::comm::detail {
 
-// So much later than now; ten years at most, so that it stays a time.
-Deadline deadline_in(Duration time);
-
 // How long an operation may take: until when, and what the caller asked for, which errors name.
 struct Limit {
   Deadline deadline{};

@@ -5,6 +5,7 @@
 
 #include "nccl/core/communicator_impl.h"
 #include "nccl/join/roll_call.h"
+#include "store/deadline.h"
 
 namespace muster::comm {
 namespace detail {

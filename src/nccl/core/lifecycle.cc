@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/core/communicator_impl.h"
 #include "nccl/core/texts.h"
+#include "store/deadline.h"
 
 // How a communicator ends. Three steps, so that several can be ended together: mark() lets nothing
 // new begin, stop() sends back whoever is in the backend, free() gives back what there is. Only the

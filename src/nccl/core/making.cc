@@ -7,6 +7,7 @@
 #include "nccl/core/communicator_impl.h"
 #include "nccl/core/making_steps.h"
 #include "nccl/join/world_impl.h"
+#include "store/deadline.h"
 
 // A communicator's making: its members meet at keys of the store, which names who does not come and
 // who means something else, and then the backend connects them. The prefix of these keys is the

@@ -6,6 +6,7 @@
 #include "nccl/core/communicator_impl.h"
 #include "nccl/core/making_steps.h"
 #include "nccl/join/roll_call.h"
+#include "store/deadline.h"
 
 // Communicators made out of others. Where the library has a way of its own (NCCL's split, shrink,
 // grow) it is used, with the members and names that are agreed here.

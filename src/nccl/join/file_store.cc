@@ -9,6 +9,7 @@
 #include <optional>
 
 #include "nccl/join/roll_call.h"
+#include "store/deadline.h"
 #include "store/wire.h"
 
 namespace muster::comm::detail {
@@ -65,7 +66,7 @@ bool apply(Table& table, const Request& request) {
 }  // namespace
 
 Deadline FileStore::lock_deadline() const {
-  return Clock::now() + std::max(timeout_, kLeastLockTime);
+  return deadline_in(std::max(timeout_, kLeastLockTime));
 }
 
 muster::Result<void> FileStore::replay(std::string_view records) {
@@ -141,7 +142,7 @@ muster::Result<FileStore::Admission> FileStore::enter(const Admit& admit, Deadli
 
 muster::Result<std::unique_ptr<FileStore>> FileStore::open(const std::string& path,
                                                            Duration timeout, const Admit& admit) {
-  const Deadline deadline = Clock::now() + timeout;
+  const Deadline deadline = deadline_in(timeout);
   const auto watchers = std::make_shared<FileWatchers>();
   for (;;) {
     muster::Result<SharedLog> log = SharedLog::open(path);
@@ -196,7 +197,7 @@ muster::Result<bool> FileStore::there(Keys keys) {
 }
 
 muster::Result<void> FileStore::wait_for(Keys keys, Duration timeout) {
-  const Deadline deadline = Clock::now() + timeout;
+  const Deadline deadline = deadline_in(timeout);
   std::unique_ptr<FileChanges> changes;  // none as long as there is nothing to wait for
   for (;;) {
     const bool last = Clock::now() >= deadline;

@@ -10,6 +10,7 @@
 #include "nccl/join/roll_call.h"
 #include "nccl/join/world_check.h"
 #include "nccl/report/own_page.h"
+#include "store/deadline.h"
 #include "store/prefix_store.h"
 
 namespace muster::comm {
@@ -50,7 +51,7 @@ World::Impl::~Impl() {
 }
 
 Result<std::shared_ptr<World::Impl>> World::Impl::join(const JoinOptions& options) {
-  const Deadline deadline = Clock::now() + std::max(options.timeout, Duration(0));
+  const Deadline deadline = deadline_in(options.timeout);
   Result<detail::Place> place = detail::read_place(options, detail::environment);
   if (!place) return place.error();
   const Result<detail::Venue> venue = detail::read_venue(options, detail::environment);
@@ -135,7 +136,7 @@ std::string World::Impl::next_prefix(Backend backend, const std::string& name) {
 
 Result<Communicator> World::Impl::communicator(Backend backend, CommunicatorOptions options) {
   const auto begin = Clock::now();
-  const Deadline deadline = begin + std::max(options.timeout, Duration(0));
+  const Deadline deadline = deadline_in(options.timeout);
   std::string prefix = next_prefix(backend, options.name);
   const std::string making = "making the communicator " +
                              (options.name.empty() ? "" : "'" + options.name + "' ") + "of " +
@@ -199,7 +200,7 @@ Result<bool> World::Impl::erase(std::string_view key) {
 
 // Not the store's own barrier, which cannot say who is missing.
 Result<void> World::Impl::barrier(std::string_view name, Duration timeout) {
-  const Deadline deadline = Clock::now() + std::max(timeout, Duration(0));
+  const Deadline deadline = deadline_in(timeout);
   Result<std::shared_ptr<muster::Store>> taken = take_store(timeout);
   if (!taken) return taken.error();
   const std::vector<int> ranks = all_ranks(place_.size);
@@ -227,7 +228,7 @@ Result<void> World::Impl::leave(Duration timeout) {
     idle_.clear();
   }
   if (!meeting) return {};
-  return meeting->leave(keys_, Clock::now() + std::max(timeout, Duration(0)));
+  return meeting->leave(keys_, deadline_in(timeout));
 }
 
 }  // namespace muster::comm

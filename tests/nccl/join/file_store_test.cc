@@ -91,6 +91,20 @@ TEST_CASE_FIXTURE(FileStoreTest, "a wait ends when the key comes, or at its time
   CHECK(store->get("never").error().code == ETIMEDOUT);
 }
 
+TEST_CASE_FIXTURE(FileStoreTest, "a wait without end is a wait") {
+  auto store = open({}, milliseconds::max());
+  auto other = open();
+  CHECK(store->set("here", "").has_value());
+  std::thread writer([&] {
+    CHECK(other->wait(Keys{"here"}).has_value());
+    CHECK(other->set("one", "1").has_value());
+    CHECK(other->set("two", "2").has_value());
+  });
+  CHECK(*store->get("one") == "1");
+  CHECK(store->wait(Keys{"two"}, milliseconds::max()).has_value());
+  writer.join();
+}
+
 TEST_CASE_FIXTURE(FileStoreTest, "counters, queues and barriers hold among many members") {
   constexpr int kMembers = 8, kTurns = 25;
   std::atomic<int> arrived = 0;

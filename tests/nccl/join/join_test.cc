@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <filesystem>
+#include <thread>
 
 #include "nccl/join/member_process.h"
 
@@ -102,6 +103,36 @@ TEST_CASE("a late rank is waited for") {
     members.push_back(start_member(method, 60'000, 1, 2));
     expect_joined(members);
     use_and_leave(members);
+  }
+}
+
+TEST_CASE("a time without end is one, by tcp and a file") {
+  const ScratchFolder folder;
+  for (const std::string& method : {tcp(free_port()), "file://" + folder.path("f")}) {
+    const auto take_part = [&](int rank) {
+      const Duration ever = Duration::max();
+      World world =
+          World::join({.init_method = method, .rank = rank, .world_size = 2, .timeout = ever})
+              .value();
+      if (rank == 1) world.set("k", "v").value();
+      CHECK(world.get("k", ever).value() == "v");
+      world.barrier("b", ever).value();
+      Communicator all = world.communicator(Backend::kGloo, {.timeout = ever}).value();
+      all.barrier().wait().value();
+      all.close().value();
+      world.leave(ever).value();
+    };
+    std::vector<std::thread> ranks;
+    for (int rank : {0, 1})
+      ranks.emplace_back([&, rank] {
+        try {
+          take_part(rank);
+        } catch (const std::exception& error) {
+          FAIL_CHECK(method << ", rank " << rank << ": " << error.what());
+        }
+      });
+    for (std::thread& rank : ranks)
+      rank.join();
   }
 }
 
