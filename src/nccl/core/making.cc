@@ -87,8 +87,24 @@ Error in_making(const Making& making, Error error) {
   return error;
 }
 
-Result<BackendPlan> prepare(const WorldContext& world, const Making& making) {
-  BackendPlan plan;
+// Checked mode's connections. What waits there says how long in the call itself; all else must be
+// answered soon, since the watcher's thread asks too.
+Result<void> open_checks(const WorldContext& world, const Making& making,
+                         CommunicatorImpl::Parts& parts) {
+  for (auto* connection : {&parts.check_collectives, &parts.check_messages}) {
+    Result<std::shared_ptr<muster::Store>> store =
+        world.open_store(making.prefix, time_left(making.deadline));
+    if (!store) return in_making(making, std::move(store).error());
+    (*store)->set_timeout(Duration(0));
+    *connection = std::move(*store);
+  }
+  return {};
+}
+
+// All that may go wrong here alone, before the others are told that this one is ready.
+Result<CommunicatorImpl::Parts> prepare(const WorldContext& world, const Making& making) {
+  CommunicatorImpl::Parts parts;
+  BackendPlan& plan = parts.plan;
   const auto own = std::find(making.members.begin(), making.members.end(), world.rank);
   plan.rank = static_cast<int>(own - making.members.begin());
   plan.size = static_cast<int>(making.members.size());
@@ -104,10 +120,13 @@ Result<BackendPlan> prepare(const WorldContext& world, const Making& making) {
       world.open_store(making.prefix, time_left(making.deadline));
   if (!store) return in_making(making, std::move(store).error());
   plan.store = std::move(*store);
+  if (*plan.options.checked)
+    if (Result<void> opened = open_checks(world, making, parts); !opened)
+      return std::move(opened).error();
   if (plan.size > 1)
     if (Result<void> met = meet(making, plan.rank, *plan.store); !met)
       return std::move(met).error();
-  return plan;
+  return parts;
 }
 
 Result<std::string> all_made(const std::vector<std::string>& words, const Making& making) {
@@ -194,28 +213,21 @@ std::string short_list(std::span<const int> ranks) {
 
 Result<Communicator> make(const WorldContext& world, const Making& making) {
   const Clock::time_point begin = Clock::now();
-  Result<BackendPlan> plan = prepare(world, making);
-  if (!plan) return std::move(plan).error();
+  Result<CommunicatorImpl::Parts> prepared = prepare(world, making);
+  if (!prepared) return std::move(prepared).error();
+  CommunicatorImpl::Parts parts = *std::move(prepared);
   const Duration met = since(begin);
-  Result<std::unique_ptr<CommBackend>> backend = connect(making, *plan);
+  Result<std::unique_ptr<CommBackend>> backend = connect(making, parts.plan);
   if (!backend) return std::move(backend).error();
-  CommunicatorImpl::Parts parts;
   parts.timings = (*backend)->timings();
   parts.timings.store += making.store_time + met;
   parts.world = world;
   parts.kind = making.kind;
   parts.id = hash(making.prefix);
   parts.prefix = making.prefix;
-  if (*plan->options.checked) {
-    for (auto* connection : {&parts.check_collectives, &parts.check_messages}) {
-      Result<std::shared_ptr<muster::Store>> store =
-          world.open_store(making.prefix, time_left(making.deadline));
-      if (!store) return in_making(making, std::move(store).error());
-      *connection = std::move(*store);
-    }
-  }
-  parts.plan = std::move(*plan);
   parts.backend = std::move(*backend);
+  // From now on it is asked for what is there, by threads that must not wait.
+  parts.plan.store->set_timeout(Duration(0));
   return Communicator(std::make_shared<CommunicatorImpl>(std::move(parts)));
 }
 

@@ -2,8 +2,11 @@
 #include <array>
 
 #include "nccl/core/communicator_impl.h"
+#include "nccl/core/fake_backend.h"
+#include "nccl/core/making_steps.h"
 #include "nccl/core/ranks.h"
 #include "nccl/join/world_impl.h"
+#include "store/deadline.h"
 
 namespace muster::comm::detail {
 namespace {
@@ -134,14 +137,42 @@ TEST_CASE("checked: messages of unlike size are told to both, equal ones arrive 
     for (size_t i = works.size(); i-- > 0;)  // the last one first
       works[i].wait().value();
     CHECK(got == std::vector<int>{peer, peer + 10, peer + 20});
+    const auto begin = std::chrono::steady_clock::now();
     const Result<void> unlike =
         (world.rank() == 0 ? all.send(values, 1) : all.recv(std::span(got).first(2), 0)).wait();
     REQUIRE(!unlike);
+    CHECK(std::chrono::steady_clock::now() - begin < seconds(20));  // long before its deadline
     CHECK(unlike.error().code == ErrorCode::kMismatch);
     CHECK(contains(unlike.error().message, "rank 0 sends 3 int32, rank 1 receives 2 int32"));
     const std::vector<P2p> both{P2p::send(values, peer, 4), P2p::recv(got, peer, 4)};
     all.batch(both).wait().value();
     CHECK(got[2] == peer + 20);
+  });
+}
+
+TEST_CASE("checked: a rank that cannot open its connections makes no communicator for anybody") {
+  ranks(2, [](World& world) {
+    WorldContext context = context_of(world.impl().shared_from_this());
+    int opened = 0;
+    const auto open = context.open_store;
+    context.open_store = [&](const std::string& prefix, Duration timeout) {
+      if (++opened > 1 && world.rank() == 1)
+        return Result<std::shared_ptr<muster::Store>>(Error{ErrorCode::kStoreLost, "no more"});
+      return open(prefix, timeout);
+    };
+    Making making;
+    making.prefix = "refused";
+    making.members = {0, 1};
+    making.options = {.checked = true, .name = "refused"};
+    making.deadline = deadline_in(milliseconds(1500));
+    making.maker = [](const BackendPlan&) -> Result<std::unique_ptr<CommBackend>> {
+      return std::unique_ptr<CommBackend>(
+          std::make_unique<FakeBackend>(std::make_shared<Script>()));
+    };
+    const Result<Communicator> made = make(context, making);
+    REQUIRE(!made);
+    CHECK(made.error().code == (world.rank() == 1 ? ErrorCode::kStoreLost : ErrorCode::kTimeout));
+    world.barrier("tried", seconds(40)).value();
   });
 }
 

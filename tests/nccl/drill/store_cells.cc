@@ -56,6 +56,15 @@ void checked(Drill& drill) {
               [&] { return all.all_reduce(buffer).wait(); });
 }
 
+void checked_messages(Drill& drill) {
+  Communicator all = drill.all(kShort, true);
+  drill.works(all);
+  store_goes(drill);
+  TestBuffer& buffer = drill.floats();
+  drill.fails("a message", {ErrorCode::kStoreLost, ErrorCode::kTimeout}, kShort,
+              [&] { return (drill.is(0) ? all.send(buffer, 1) : all.recv(buffer, 0)).wait(); });
+}
+
 }  // namespace
 
 std::vector<Cell> store_cells() {
@@ -63,9 +72,12 @@ std::vector<Cell> store_cells() {
           {"store dead: no new group", 3, no_new_group, End::kExits, "kill"},
           {"store dead: no new world", 3, no_new_world, End::kExits, "kill"},
           {"store dead: checked", 3, checked, End::kExits, "kill"},
+          {"store dead: checked messages", 3, checked_messages, End::kExits, "kill"},
           {"store stopped: communicators work on", 3, works_on, End::kExits, "stop"},
           {"store stopped: no new group", 3, no_new_group, End::kExits, "stop"},
-          {"store stopped: no new world", 3, no_new_world, End::kExits, "stop"}};
+          {"store stopped: no new world", 3, no_new_world, End::kExits, "stop"},
+          {"store stopped: checked", 3, checked, End::kExits, "stop"},
+          {"store stopped: checked messages", 3, checked_messages, End::kExits, "stop"}};
 }
 
 }  // namespace muster::comm::test
