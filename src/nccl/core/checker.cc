@@ -227,17 +227,22 @@ CheckedPending::CheckedPending(std::shared_ptr<Checker> checker, CommBackend& ba
 
 std::optional<Result<void>> CheckedPending::poll() {
   if (pending_ != nullptr) return pending_->poll();
+  if (failed_) return Result<void>(*failed_);
   // Together, so that what is found to be next is also started next.
   const std::lock_guard lock(checker_->starting());
   std::optional<Result<void>> checked = messages_.poll();
   if (!checked) return std::nullopt;
   if (!*checked) {
     messages_.begun();
+    failed_ = checked->error();
     return checked;
   }
   Result<std::shared_ptr<Pending>> started = backend_.start(operations_, deadline_);
   messages_.begun();
-  if (!started) return Result<void>(std::move(started).error());
+  if (!started) {
+    failed_ = started.error();
+    return Result<void>(*failed_);
+  }
   pending_ = std::move(*started);
   return pending_->poll();
 }

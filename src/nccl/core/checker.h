@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -90,6 +91,7 @@ class CheckedPending final : public Pending {
   const Deadline deadline_;
   Checker::Messages messages_;
   std::shared_ptr<Pending> pending_;  // null: not started yet
+  std::optional<Error> failed_;       // why it never will be: whoever asks again hears it too
 };
 
 }  // namespace muster::comm::detail

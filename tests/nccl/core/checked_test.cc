@@ -150,6 +150,34 @@ TEST_CASE("checked: messages of unlike size are told to both, equal ones arrive 
   });
 }
 
+TEST_CASE("checked: who asks again for a message that differs hears the same again") {
+  ranks(2, [](World& world) {
+    BackendPlan plan;
+    plan.rank = world.rank();
+    plan.size = 2;
+    plan.world_ranks = {0, 1};
+    const auto store = world.impl().open_store("again", seconds(40)).value();
+    const auto checker = std::make_shared<Checker>(plan, store, store, Meeting::Stopped());
+    FakeBackend backend(std::make_shared<Script>());
+    std::vector<int> values(world.rank() == 0 ? 3 : 2);
+    Operation message;
+    message.kind = world.rank() == 0 ? OpKind::kSend : OpKind::kRecv;
+    message.root_or_peer = 1 - world.rank();
+    message.in = values;
+    message.out = values;
+    CheckedPending pending(checker, backend, {message}, deadline_in(seconds(40)));
+    const std::optional<Result<void>> first = pending.wait(deadline_in(seconds(40)));
+    REQUIRE(first);
+    REQUIRE(!*first);
+    CHECK(first->error().code == ErrorCode::kMismatch);
+    const std::optional<Result<void>> again = pending.poll();
+    REQUIRE(again);
+    REQUIRE(!*again);
+    CHECK(again->error().message == first->error().message);
+    world.barrier("asked", seconds(40)).value();
+  });
+}
+
 TEST_CASE("checked: a rank that cannot open its connections makes no communicator for anybody") {
   ranks(2, [](World& world) {
     WorldContext context = context_of(world.impl().shared_from_this());
