@@ -127,7 +127,8 @@ Work CommunicatorImpl::run_in_background(std::vector<Operation> operations,
                                          std::move(slots), limit(options));
   begin_use();
   if (!background_.push(flight))
-    complete(*flight, Error{ErrorCode::kTimeout, "too many operations are waiting before it"});
+    complete(*flight, Error{health_.open() ? ErrorCode::kTimeout : ErrorCode::kAborted,
+                            "too many operations are waiting before it"});
   if (options.async) return Work(std::move(flight));
   if (Result<void> result = flight->wait(); !result) return result.error();
   return {};

@@ -2,6 +2,7 @@
 #include <doctest/doctest.h>
 
 #include <array>
+#include <atomic>
 #include <thread>
 
 #include "nccl/core/fake_backend.h"
@@ -102,6 +103,36 @@ TEST_CASE_FIXTURE(Fixture, "so many operations wait in the background and no mor
   CHECK(message(more.wait()) ==
         "barrier #1026 of communicator world: timeout after 20 ms; too many operations are waiting "
         "before it");
+}
+
+TEST_CASE("who waits for a place in the background is told of an abort as such") {
+  // The abort may come before the last call as well: again, until it came while that one waited.
+  std::string said;
+  for (int turn = 0; turn < 50 && !said.starts_with("barrier #1026"); ++turn) {
+    const auto script = std::make_shared<Script>();
+    Communicator all = fake_communicator(script);
+    script->hold(true);  // what runs makes no room when it is stopped
+    static_cast<void>(all.barrier(within(seconds(60), true)));
+    REQUIRE(script->wait_for("run barrier"));
+    for (int i = 0; i < 1024; ++i)
+      static_cast<void>(all.barrier(within(seconds(60), true)));
+    std::atomic<bool> full = false;
+    std::thread other([&] {
+      full.wait(false);
+      for (int i = 0; i < turn; ++i)
+        std::this_thread::yield();
+      CHECK(!all.abort("enough", milliseconds(100)));
+    });
+    full = true;
+    full.notify_all();
+    const Result<void> more = all.barrier(within(seconds(60), true)).wait();
+    other.join();
+    script->release();
+    REQUIRE(!more);
+    CHECK(more.error().code == ErrorCode::kAborted);
+    said = message(more);
+  }
+  CHECK(said == "barrier #1026 of communicator world: aborted: enough");
 }
 
 TEST_CASE_FIXTURE(Fixture, "abort from another thread sends the caller back with the reason") {
