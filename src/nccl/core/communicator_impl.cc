@@ -14,8 +14,9 @@ using Clock = std::chrono::steady_clock;
 
 // Operations of a communicator that were started and have not ended; who begins more waits.
 constexpr size_t kMaxFlights = 4096;
-// Of these the watcher looks at so many at once, the oldest.
-constexpr int kPollAtOnce = 64;
+// Of these the watcher looks at so many at once: the oldest, which a device ends first, and as many
+// of the others, in turn.
+constexpr size_t kPollAtOnce = 64;
 
 }  // namespace
 
@@ -220,13 +221,16 @@ void CommunicatorImpl::complete(Flight& flight, Result<void> result) {
 }
 
 bool CommunicatorImpl::poll_flights() {
-  std::vector<std::shared_ptr<Flight>> oldest;
+  std::vector<std::shared_ptr<Flight>> some;
   {
     const std::lock_guard lock(mutex_);
-    const auto count = std::min<size_t>(flights_.size(), kPollAtOnce);
-    oldest.assign(flights_.begin(), flights_.begin() + static_cast<ptrdiff_t>(count));
+    const size_t oldest = std::min(flights_.size(), kPollAtOnce);
+    some.assign(flights_.begin(), flights_.begin() + static_cast<ptrdiff_t>(oldest));
+    const size_t others = flights_.size() - oldest;
+    for (size_t i = 0; i < std::min(others, kPollAtOnce); ++i)
+      some.push_back(flights_[oldest + next_look_++ % others]);
   }
-  for (const std::shared_ptr<Flight>& flight : oldest)
+  for (const std::shared_ptr<Flight>& flight : some)
     flight->poll();
   const std::lock_guard lock(mutex_);
   const size_t before = flights_.size();

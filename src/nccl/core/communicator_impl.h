@@ -123,6 +123,7 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   std::mutex mutex_;
   std::condition_variable changed_;              // users_, health_ and what is below
   std::deque<std::shared_ptr<Flight>> flights_;  // begun with start(), oldest first
+  size_t next_look_ = 0;  // the watcher's turn among those that are not the oldest
   bool watched_ = false;
   bool freeing_ = false;
   std::optional<Result<void>> freed_;

@@ -5,6 +5,7 @@
 #include <deque>
 #include <functional>
 #include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -30,10 +31,21 @@ class Script {
     held_ = true;
     deaf_ = deaf;
   }
+  // Those of operations of this kind stay until release() too.
+  void hold_kind(OpKind kind) {
+    const std::lock_guard lock(mutex_);
+    held_kind_ = kind;
+  }
   void release() {
     const std::lock_guard lock(mutex_);
     held_ = false;
+    held_kind_.reset();
     changed_.notify_all();
+  }
+  // Waits until a Pending of operations of this kind has been given up: who had it saw its end.
+  bool wait_for_end(OpKind kind) {
+    std::unique_lock lock(mutex_);
+    return changed_.wait_for(lock, std::chrono::seconds(20), [&] { return ended_.contains(kind); });
   }
   // "run all_reduce", "start send recv", "stop", "abort", "close", ...
   std::vector<std::string> calls() const {
@@ -75,9 +87,14 @@ class Script {
     answers_.pop_front();
     return result;
   }
-  std::optional<Result<void>> poll() {
+  void note_end(OpKind kind) {
     const std::lock_guard lock(mutex_);
-    if (held_ && (deaf_ || !stopped_)) return std::nullopt;
+    ended_.insert(kind);
+    changed_.notify_all();
+  }
+  std::optional<Result<void>> poll(OpKind kind) {
+    const std::lock_guard lock(mutex_);
+    if ((held_ || held_kind_ == kind) && (deaf_ || !stopped_)) return std::nullopt;
     if (stopped_) return Result<void>(Error{ErrorCode::kAborted, "stopped"});
     if (answers_.empty()) return Result<void>();
     Result<void> result = std::move(answers_.front());
@@ -90,6 +107,8 @@ class Script {
   std::condition_variable changed_;
   std::vector<std::string> calls_;
   std::deque<Result<void>> answers_;
+  std::set<OpKind> ended_;
+  std::optional<OpKind> held_kind_;
   bool held_ = false;
   bool deaf_ = false;
   bool stopped_ = false;
@@ -97,11 +116,16 @@ class Script {
 
 class FakePending final : public Pending {
  public:
-  explicit FakePending(std::shared_ptr<Script> script) : script_(std::move(script)) {}
-  std::optional<Result<void>> poll() override { return script_->poll(); }
+  FakePending(std::shared_ptr<Script> script, OpKind kind)
+      : script_(std::move(script)), kind_(kind) {}
+  ~FakePending() override { script_->note_end(kind_); }
+  FakePending(const FakePending&) = delete;
+  FakePending& operator=(const FakePending&) = delete;
+  std::optional<Result<void>> poll() override { return script_->poll(kind_); }
 
  private:
   std::shared_ptr<Script> script_;
+  const OpKind kind_;
 };
 
 class FakeBackend final : public CommBackend {
@@ -115,7 +139,8 @@ class FakeBackend final : public CommBackend {
   }
   Result<std::shared_ptr<Pending>> start(std::span<const Operation> operations, Deadline) override {
     script_->note("start" + kinds(operations));
-    return std::shared_ptr<Pending>(std::make_shared<FakePending>(script_));
+    return std::shared_ptr<Pending>(
+        std::make_shared<FakePending>(script_, operations.front().kind));
   }
   void stop() override { script_->stop(); }
   Result<void> abort(Deadline) override { return script_->note("abort"), Result<void>(); }
@@ -142,7 +167,8 @@ class FakeBackend final : public CommBackend {
 // Rank 0 of a communicator "world" of three, which are ranks 4, 5 and 6 of the world.
 inline Communicator fake_communicator(const std::shared_ptr<Script>& script,
                                       CommunicatorOptions options = {},
-                                      Backend kind = Backend::kGloo) {
+                                      Backend kind = Backend::kGloo,
+                                      std::shared_ptr<muster::Store> store = nullptr) {
   CommunicatorImpl::Parts parts;
   parts.kind = kind;
   parts.plan.size = 3;

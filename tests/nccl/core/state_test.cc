@@ -135,6 +135,18 @@ TEST_CASE("who waits for a place in the background is told of an abort as such")
   CHECK(said == "barrier #1026 of communicator world: aborted: enough");
 }
 
+TEST_CASE_FIXTURE(Fixture, "messages that end are seen behind many that wait") {
+  script->hold_kind(OpKind::kRecv);
+  std::vector<Work> waiting;
+  for (int i = 0; i < 200; ++i)
+    waiting.push_back(all.irecv(numbers, 1, i));
+  static_cast<void>(all.isend(numbers, 1));  // nobody waits for it
+  CHECK(script->wait_for_end(OpKind::kSend));
+  script->release();
+  for (Work& work : waiting)
+    CHECK(work.wait().has_value());
+}
+
 TEST_CASE_FIXTURE(Fixture, "abort from another thread sends the caller back with the reason") {
   script->hold();
   std::thread other([&] {
