@@ -274,11 +274,17 @@ std::optional<Error> check_joining(std::span<const int> joining, std::span<const
   return {};
 }
 
+std::optional<Error> check_timeout(const std::string& name, Duration timeout) {
+  if (timeout.count() > 0) return {};
+  return invalid(name + ": " + std::to_string(timeout.count()) + " ms: it must be positive");
+}
+
 std::optional<Error> check_options(const char* call, const CommunicatorOptions& options) {
   const std::string begin = std::string(call) + ": options.";
-  if (options.timeout.count() <= 0)
-    return invalid(begin + "timeout: " + std::to_string(options.timeout.count()) +
-                   " ms: it must be positive");
+  if (Problem problem = check_timeout(begin + "timeout", options.timeout)) return problem;
+  if (options.operation_timeout)
+    if (Problem problem = check_timeout(begin + "operation_timeout", *options.operation_timeout))
+      return problem;
   if (options.name.size() > kMaxName)
     return invalid(begin + "name: longer than " + std::to_string(kMaxName) + " bytes");
   if (options.init_roots < 1)

@@ -5,6 +5,7 @@
 
 #include <optional>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "nccl/core/operation.h"
@@ -37,6 +38,8 @@ std::optional<Error> check_excluded(std::span<const int> excluded, int size, int
 // Those that grow() takes in, ranks of the world.
 std::optional<Error> check_joining(std::span<const int> joining, std::span<const int> members,
                                    int world_size);
+// `name` begins the message.
+std::optional<Error> check_timeout(const std::string& name, Duration timeout);
 std::optional<Error> check_options(const char* call, const CommunicatorOptions& options);
 
 Error invalid(std::string message);

@@ -53,9 +53,9 @@ Limit CommunicatorImpl::limit(const OpOptions& options) const {
 
 std::optional<Error> CommunicatorImpl::check(Operation& operation, const OpOptions& options) const {
   std::optional<Error> problem = check_operation(operation, caller());
-  if (!problem && options.timeout && options.timeout->count() <= 0)
-    problem = invalid(std::string(to_string(operation.kind)) + ": options.timeout: " +
-                      std::to_string(options.timeout->count()) + " ms: it must be positive");
+  if (!problem && options.timeout)
+    problem = check_timeout(std::string(to_string(operation.kind)) + ": options.timeout",
+                            *options.timeout);
   if (problem) return problem;
   drop_unused(operation, plan().rank);
   return std::nullopt;

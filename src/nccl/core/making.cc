@@ -270,8 +270,6 @@ Result<Communicator> make_communicator(std::shared_ptr<World::Impl> world, Backe
                                        CommunicatorOptions options, std::string prefix,
                                        std::vector<int> world_ranks, Deadline deadline,
                                        Duration store_time) {
-  if (std::optional<Error> problem = check_options("communicator", options))
-    return *std::move(problem);
   if (options.name.empty()) {
     const std::string number = prefix.substr(prefix.find_last_of('/') + 1);
     options.name = number == "0" ? "world" : "world/" + number;

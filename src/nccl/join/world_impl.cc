@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "loop/socket_address.h"
+#include "nccl/core/arguments.h"
 #include "nccl/core/making.h"
 #include "nccl/join/local_address.h"
 #include "nccl/join/meeting_point.h"
@@ -135,6 +136,8 @@ std::string World::Impl::next_prefix(Backend backend, const std::string& name) {
 }
 
 Result<Communicator> World::Impl::communicator(Backend backend, CommunicatorOptions options) {
+  if (std::optional<Error> problem = detail::check_options("communicator", options))
+    return *std::move(problem);
   const auto begin = Clock::now();
   const Deadline deadline = deadline_in(options.timeout);
   std::string prefix = next_prefix(backend, options.name);

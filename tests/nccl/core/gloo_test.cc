@@ -224,6 +224,22 @@ TEST_CASE("gloo: a timeout is told by the others as a lost peer or their own tim
   });
 }
 
+TEST_CASE("gloo: options that cannot be are refused before anybody is waited for") {
+  ranks(2, [](World& world) {
+    if (world.rank() == 0) {
+      CommunicatorOptions wrong = named("right");
+      wrong.operation_timeout = milliseconds(-1);
+      const Result<Communicator> refused = world.communicator(Backend::kGloo, wrong);
+      REQUIRE(!refused);
+      CHECK(refused.error().code == ErrorCode::kInvalidArgument);
+      CHECK(refused.error().message ==
+            "communicator: options.operation_timeout: -1 ms: it must be positive");
+    }
+    // Nor does it count as one of those that were made.
+    world.communicator(Backend::kGloo, named("right")).value().close().value();
+  });
+}
+
 // Those whose time is over at about the same time hear of each other. They listen for a moment
 // only, so that on a busy machine not each round tells all.
 TEST_CASE("gloo: a timeout tells where the others are") {
