@@ -58,7 +58,7 @@ Result<std::unique_ptr<CommBackend>> GlooBackend::make(const BackendPlan& plan) 
     if (!connected) return connected.error();
     mesh = std::move(*connected);
   }
-  return std::unique_ptr<CommBackend>(new GlooBackend(std::move(mesh), plan.rank, timings));
+  return std::unique_ptr<CommBackend>(new GlooBackend(std::move(mesh), timings));
 }
 
 GlooBackend::~GlooBackend() {
@@ -66,7 +66,6 @@ GlooBackend::~GlooBackend() {
 }
 
 Result<void> GlooBackend::run(std::span<const Operation> operations, Deadline deadline) {
-  if (auto own = exchange_with_self(operations, rank_); !own) return own;
   return session_->use([&](const std::shared_ptr<Mesh>& mesh) {
     if (!mesh) {
       for (const Operation& operation : operations)
@@ -83,7 +82,6 @@ Result<void> GlooBackend::run(std::span<const Operation> operations, Deadline de
 
 Result<std::shared_ptr<Pending>> GlooBackend::start(std::span<const Operation> operations,
                                                     Deadline deadline) {
-  if (auto own = exchange_with_self(operations, rank_); !own) return own.error();
   std::shared_ptr<Mesh> used;
   std::unique_ptr<Messages> messages;
   const auto begun = session_->use([&](const std::shared_ptr<Mesh>& mesh) {

@@ -37,11 +37,10 @@ class GlooBackend final : public CommBackend {
   InitTimings timings() const override { return timings_; }
 
  private:
-  GlooBackend(std::shared_ptr<Mesh> mesh, int rank, InitTimings timings)
-      : session_(std::make_shared<Session>(std::move(mesh))), rank_(rank), timings_(timings) {}
+  GlooBackend(std::shared_ptr<Mesh> mesh, InitTimings timings)
+      : session_(std::make_shared<Session>(std::move(mesh))), timings_(timings) {}
 
   const std::shared_ptr<Session> session_;
-  const int rank_;
   const InitTimings timings_;
 };
 

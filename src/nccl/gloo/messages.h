@@ -14,7 +14,7 @@ class Messages {
  public:
   Messages(Mesh& mesh, Deadline deadline) : mesh_(mesh), deadline_(deadline) {}
 
-  // Begins those of the operations that are sends to and receives from others. Throws GlooFailure.
+  // Begins those of the operations that are sends and receives. Throws GlooFailure.
   void begin(std::span<const Operation> operations);
 
   // Waits for all, until `until` at most: false then. Throws GlooFailure.
@@ -27,9 +27,5 @@ class Messages {
   const Deadline deadline_;
   std::vector<std::unique_ptr<WatchedBuffer>> buffers_;
 };
-
-// Copies between the sends and receives that a rank has for itself; kInvalidArgument if one has no
-// other side.
-Result<void> exchange_with_self(std::span<const Operation> operations, int rank);
 
 }  // namespace muster::comm::detail
