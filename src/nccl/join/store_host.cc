@@ -19,6 +19,8 @@
 #include <vector>
 
 #include "loop/unique_fd.h"
+#include "nccl/join/roll_call.h"
+#include "store/deadline.h"
 #include "store/session.h"
 
 namespace muster::comm::detail {
@@ -30,6 +32,9 @@ constexpr size_t kReadBuffer = size_t{256} << 10;
 constexpr size_t kKeptCapacity = size_t{256} << 10;
 // Connections accepted, and events taken, in one turn.
 constexpr int kBatch = 256;
+// After which a peer is tried again that there was no descriptor for: nothing tells when there is
+// one, since the rest of the process uses them too.
+constexpr Duration kTryAgain{100};
 // Lines about bad peers in a host's life: a port scanner must not fill the console.
 constexpr int kMaxLines = 5;
 
@@ -102,6 +107,7 @@ struct StoreHost::Impl final : Outbox {
   std::vector<ClientId> doomed;  // found over their limit while another was served
   ClientId next_id = 2;
   bool accepting = true;
+  std::optional<Deadline> try_again;  // not accepting until then, for want of descriptors
   int lines = 0;
 
   // Shared with the callers.
@@ -182,7 +188,9 @@ Result<void> StoreHost::Impl::start(int the_port) {
 void StoreHost::Impl::serve() {
   epoll_event events[kBatch];
   for (;;) {
-    const int count = epoll_wait(poller.get(), events, kBatch, -1);
+    const int wait = try_again ? static_cast<int>(time_left(*try_again).count()) : -1;
+    const int count = epoll_wait(poller.get(), events, kBatch, wait);
+    if (try_again && time_left(*try_again) == Duration(0)) pause_accepting(false);
     for (int i = 0; i < count; ++i) {
       const uint64_t id = events[i].data.u64;
       if (id == kListener) {
@@ -207,9 +215,13 @@ void StoreHost::Impl::accept_some() {
     SocketAddress peer;
     socklen_t size = SocketAddress::kCapacity;
     UniqueFd fd(::accept4(listener.get(), peer.raw(), &size, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    // Out of descriptors: somebody has to go first. Everything else concerns that one peer.
-    if (!fd && (errno == EMFILE || errno == ENFILE)) return pause_accepting(true);
-    if (!fd && (errno == EAGAIN || errno == ENOMEM || errno == ENOBUFS)) return;
+    if (!fd && errno == EAGAIN) return;
+    // Everything else than these concerns that one peer.
+    if (!fd && (errno == EMFILE || errno == ENFILE || errno == ENOMEM || errno == ENOBUFS)) {
+      pause_accepting(true);
+      try_again = deadline_in(kTryAgain);
+      return;
+    }
     if (!fd) continue;
     const int on = 1;
     setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
@@ -224,6 +236,7 @@ void StoreHost::Impl::accept_some() {
 
 void StoreHost::Impl::pause_accepting(bool pause) {
   accepting = !pause;
+  try_again.reset();
   epoll_event event{pause ? 0U : EPOLLIN, {.u64 = kListener}};
   epoll_ctl(poller.get(), EPOLL_CTL_MOD, listener.get(), &event);
 }

@@ -2,9 +2,12 @@
 #include "nccl/join/store_host.h"
 
 #include <doctest/doctest.h>
+#include <poll.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 
 #include <atomic>
+#include <cerrno>
 #include <thread>
 
 #include "loop/unique_fd.h"
@@ -37,9 +40,15 @@ struct StoreHostTest {
   }
 
   UniqueFd raw() const {
-    UniqueFd fd(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    UniqueFd fd = socket();
     const SocketAddress there = *SocketAddress::parse("127.0.0.1", host->port());
     REQUIRE(::connect(fd.get(), there.raw(), there.size()) == 0);
+    return fd;
+  }
+  static UniqueFd socket() {
+    UniqueFd fd(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    const timeval limit{20, 0};
+    REQUIRE(setsockopt(fd.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit) == 0);
     return fd;
   }
 };
@@ -52,12 +61,13 @@ void send_all(int fd, std::string_view bytes) {
   }
 }
 
+// Within the time that raw() gives.
 bool closed(int fd) {
   char bytes[4096];
   ssize_t got;
   while ((got = recv(fd, bytes, sizeof bytes, 0)) > 0) {
   }
-  return true;
+  return got == 0 || (errno != EAGAIN && errno != EWOULDBLOCK);
 }
 
 std::string read_exactly(int fd, size_t size) {
@@ -183,6 +193,26 @@ TEST_CASE_FIXTURE(StoreHostTest, "beyond the limit of connections a newcomer wai
   CHECK_FALSE(third.has_value());
   first.reset();
   CHECK(*connect()->add("n", 1) == 1);
+}
+
+TEST_CASE_FIXTURE(StoreHostTest, "who comes while there are no descriptors comes in later") {
+  auto store = connect();  // it stays
+  const UniqueFd fd = socket();
+  const SocketAddress there = *SocketAddress::parse("127.0.0.1", host->port());
+  const std::string hello = request::validate().add(request::ping(7)).text;
+  rlimit before{};
+  REQUIRE(getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const rlimit none{1, before.rlim_max};  // poll() wants one for each that it looks at
+  // Nothing is checked meanwhile, since a sanitizer would open something for that.
+  setrlimit(RLIMIT_NOFILE, &none);
+  const int connected = ::connect(fd.get(), there.raw(), there.size());
+  send_all(fd.get(), hello);
+  pollfd reply{fd.get(), POLLIN, 0};
+  const int replies = poll(&reply, 1, 300);
+  setrlimit(RLIMIT_NOFILE, &before);
+  REQUIRE(connected == 0);
+  REQUIRE(replies == 0);
+  CHECK(read_exactly(fd.get(), 4) == Bytes().u32(7).text);  // though nobody has gone
 }
 
 TEST_CASE_FIXTURE(StoreHostTest, "it is over when the key is there or nobody else is") {
