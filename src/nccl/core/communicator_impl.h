@@ -8,6 +8,7 @@
 #include <deque>
 #include <memory>
 #include <mutex>
+#include <optional>
 
 #include "nccl/core/arguments.h"
 #include "nccl/core/background.h"
@@ -63,6 +64,9 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   void complete(Flight& flight, Result<void> result);
   void perform(Flight& flight);  // in the background thread
   bool poll_flights();           // in the watcher's thread: whether any is left
+  // For who must not wait, of a flight whose time is over: whether the others have had their moment
+  // to say where they are, which begins with the first call. The flight ends after it.
+  bool heard_others(const Flight& flight);
 
   // The steps of an abort: nothing new begins; what is under way stops; what there is is freed.
   void mark(const std::string& reason);
@@ -94,6 +98,7 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   std::string operation_name(const Operation& operation, const PageBlock::Slot& slot) const;
   // A timeout gets what the others say in the store; they get what this rank was in.
   void tell_others(const std::string& operation, Error& error);
+  Deadline listen_until();
   Error explain(const std::string& what, const Limit& limit, Error error);
   std::string what(std::span<const Operation> operations,
                    std::span<const PageBlock::Slot> slots) const;
@@ -123,6 +128,7 @@ class CommunicatorImpl : public std::enable_shared_from_this<CommunicatorImpl> {
   std::mutex mutex_;
   std::condition_variable changed_;              // users_, health_ and what is below
   std::deque<std::shared_ptr<Flight>> flights_;  // begun with start(), oldest first
+  std::optional<Deadline> listen_until_;         // the others are asked where they are
   size_t next_look_ = 0;  // the watcher's turn among those that are not the oldest
   bool watched_ = false;
   bool freeing_ = false;

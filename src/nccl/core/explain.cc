@@ -3,6 +3,7 @@
 #include "nccl/core/texts.h"
 #include "nccl/core/whereabouts.h"
 #include "nccl/join/roll_call.h"
+#include "store/deadline.h"
 
 // What becomes of a backend's error: its text, and what it means for the communicator.
 namespace muster::comm::detail {
@@ -47,12 +48,30 @@ std::string CommunicatorImpl::operation_name(const Operation& operation,
   return text.substr(0, text.find(" ("));
 }
 
+bool CommunicatorImpl::heard_others(const Flight& flight) {
+  const bool nobody = plan().store == nullptr || plan().size == 1;
+  if (nobody || checker_ != nullptr || told_.load() || !health_.open()) return true;
+  {
+    const std::lock_guard lock(mutex_);
+    if (listen_until_) return std::chrono::steady_clock::now() >= *listen_until_;
+    listen_until_ = deadline_in(kListening);
+  }
+  tell_whereabouts(plan(), operation_name(flight.operations().front(), flight.slots().front()));
+  return false;
+}
+
+Deadline CommunicatorImpl::listen_until() {
+  const std::lock_guard lock(mutex_);
+  if (!listen_until_) listen_until_ = deadline_in(kListening);
+  return *listen_until_;
+}
+
 void CommunicatorImpl::tell_others(const std::string& operation, Error& error) {
   const bool late = error.code == ErrorCode::kTimeout;
   if (checker_ != nullptr || (!late && error.code != ErrorCode::kPeerLost)) return;
   if (told_.exchange(true)) return;
   if (!late) return tell_whereabouts(plan(), operation);
-  const Whereabouts found = ask_whereabouts(plan(), operation);
+  const Whereabouts found = ask_whereabouts(plan(), operation, listen_until());
   if (!found.text.empty()) error.message += (error.message.empty() ? "" : "; ") + found.text;
   if (error.ranks.empty()) error.ranks = found.unheard;
 }

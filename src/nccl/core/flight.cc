@@ -131,6 +131,8 @@ bool Flight::poll() {
   std::optional<Result<void>> result = pending_->poll();
   if (!result && Clock::now() >= limit_.deadline) result = pending_->late();
   lock.unlock();
+  const bool late = result && !*result && result->error().code == ErrorCode::kTimeout;
+  if (late && !owner->heard_others(*this)) return false;
   if (result) owner->complete(*this, std::move(*result));
   return ended();
 }

@@ -44,7 +44,8 @@ class Flight final : public WorkState {
   // The background thread has come to it: from now on the backend keeps the deadline.
   void set_running() { running_.store(true); }
 
-  // Asks the Pending and the clock, unless another thread is doing so. Whether it has ended.
+  // Asks the Pending and the clock, unless another thread is doing so, and does not wait. Whether
+  // it has ended.
   bool poll();
   bool ended() const { return ended_.load(); }
 

@@ -9,15 +9,12 @@
 namespace muster::comm::detail {
 namespace {
 
-// Members whose time is over at about the same time hear of each other.
-constexpr Duration kListening{150};
-
 std::string key(int member) {
   return "late/" + std::to_string(member);
 }
 
 // What those say who have said something; "" of the others.
-std::vector<std::string> words(const BackendPlan& plan, const std::string& own) {
+std::vector<std::string> words(const BackendPlan& plan, const std::string& own, Deadline until) {
   std::vector<std::string> said(static_cast<size_t>(plan.size));
   RollCall call(*plan.store, "late", plan.world_ranks, plan.rank, "whereabouts");
   if (!call.answer(own)) return said;
@@ -25,7 +22,7 @@ std::vector<std::string> words(const BackendPlan& plan, const std::string& own) 
   keys.reserve(said.size());
   for (int member = 0; member < plan.size; ++member)
     keys.push_back(key(member));
-  const muster::Result<void> all = plan.store->wait(keys, kListening);
+  const muster::Result<void> all = plan.store->wait(keys, time_left(until));
   std::vector<int> silent;
   if (!all) {
     if (store_error(all.error(), "").code == ErrorCode::kStoreLost) return said;
@@ -53,10 +50,10 @@ void tell_whereabouts(const BackendPlan& plan, const std::string& operation) {
   static_cast<void>(plan.store->set(key(plan.rank), operation));
 }
 
-Whereabouts ask_whereabouts(const BackendPlan& plan, const std::string& operation) {
+Whereabouts ask_whereabouts(const BackendPlan& plan, const std::string& operation, Deadline until) {
   Whereabouts found;
   if (plan.store == nullptr || plan.size == 1) return found;
-  const std::vector<std::string> said = words(plan, operation);
+  const std::vector<std::string> said = words(plan, operation, until);
   if (said[static_cast<size_t>(plan.rank)].empty()) return found;  // the store says nothing
   std::map<std::string, std::vector<int>> places;
   for (int member = 0; member < plan.size; ++member) {

@@ -2,6 +2,9 @@
 #include <doctest/doctest.h>
 
 #include "nccl/core/fake_backend.h"
+#include "nccl/join/store_host.h"
+#include "store/client.h"
+#include "store/prefix_store.h"
 
 namespace muster::comm::detail {
 namespace {
@@ -69,6 +72,34 @@ TEST_CASE_FIXTURE(Fixture, "device memory: the deadline is kept though nobody wa
   CHECK(work.test());
   CHECK(work.wait().error().code == ErrorCode::kTimeout);
   CHECK(script->count("stop") == 1);
+}
+
+TEST_CASE_FIXTURE(Fixture,
+                  "device memory: many deadlines at once are kept though nobody is heard") {
+  constexpr int kCommunicators = 16;
+  const auto host = StoreHost::listen(0).value();
+  std::vector<std::shared_ptr<Script>> scripts;
+  std::vector<Communicator> communicators;
+  for (int i = 0; i < kCommunicators; ++i) {
+    auto client = StoreClient::connect({.host = "127.0.0.1", .port = host->port()});
+    REQUIRE(client);
+    scripts.push_back(std::make_shared<Script>());
+    scripts.back()->device = true;
+    scripts.back()->hold();
+    communicators.push_back(
+        fake_communicator(scripts.back(), {}, Backend::kNccl,
+                          std::make_shared<PrefixStore>(std::to_string(i), std::move(*client))));
+  }
+  const auto begin = std::chrono::steady_clock::now();
+  for (Communicator& each : communicators)
+    static_cast<void>(each.all_reduce(buffer, ReduceOp::kSum, {.timeout = milliseconds(100)}));
+  for (const auto& each : scripts)
+    CHECK(each->wait_for("stop"));
+  CHECK(std::chrono::steady_clock::now() - begin < milliseconds(1500));  // not 150 ms for each
+  const Result<void> later = communicators[0].all_reduce(buffer).wait();
+  REQUIRE(!later);
+  CHECK(later.error().message.ends_with("timeout after 100 ms; nothing is heard of ranks 5-6"));
+  CHECK(later.error().ranks == std::vector<int>{5, 6});
 }
 
 TEST_CASE_FIXTURE(Fixture, "device memory: so many operations are in flight and no more") {

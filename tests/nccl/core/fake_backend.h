@@ -175,6 +175,7 @@ inline Communicator fake_communicator(const std::shared_ptr<Script>& script,
   parts.plan.world_ranks = {4, 5, 6};
   parts.plan.name = "world";
   parts.plan.options = std::move(options);
+  parts.plan.store = std::move(store);
   parts.backend = std::make_unique<FakeBackend>(script);
   return Communicator(std::make_shared<CommunicatorImpl>(std::move(parts)));
 }
