@@ -2,10 +2,10 @@
 #include "nccl/core/making.h"
 
 #include <algorithm>
-#include <cstdlib>
 
 #include "nccl/core/communicator_impl.h"
 #include "nccl/core/making_steps.h"
+#include "nccl/join/world_check.h"
 #include "nccl/join/world_impl.h"
 #include "store/deadline.h"
 
@@ -39,12 +39,6 @@ std::string hex(uint64_t value) {
   for (int shift = 60; shift >= 0; shift -= 4)
     text += kDigits[(value >> shift) & 15];
   return text;
-}
-
-bool checked(const CommunicatorOptions& options) {
-  if (options.checked) return *options.checked;
-  const char* text = std::getenv("MUSTER_COMM_CHECK");
-  return text != nullptr && std::string_view(text) == "1";
 }
 
 std::string description(const Making& making) {

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/join/arrival.h"
 
-#include <numeric>
 #include <optional>
 #include <vector>
 
@@ -94,12 +93,6 @@ class Arriving {
   }
 
  private:
-  static std::vector<int> all_ranks(int size) {
-    std::vector<int> ranks(static_cast<size_t>(size));
-    std::iota(ranks.begin(), ranks.end(), 0);
-    return ranks;
-  }
-
   // With the first who came.
   Result<void> compare_sizes() {
     const std::string size = std::to_string(newcomer_.place.size);

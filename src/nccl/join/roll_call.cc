@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <numeric>
 
+#include "nccl/core/texts.h"
 #include "store/wire.h"
 
 namespace muster::comm::detail {
@@ -20,13 +22,6 @@ constexpr Duration kAskingTime{500};
 constexpr Duration kGrace{300};
 
 constexpr char kGood = '+', kBad = '-';
-
-std::string seconds(Clock::duration time) {
-  const auto ms = std::chrono::duration_cast<Duration>(time).count();
-  if (ms >= 10'000) return std::to_string((ms + 500) / 1000) + " s";
-  const int64_t tenths = (ms + 50) / 100;
-  return std::to_string(tenths / 10) + "." + std::to_string(tenths % 10) + " s";
-}
 
 }  // namespace
 
@@ -45,6 +40,12 @@ std::string rank_names(std::vector<int> ranks) {
   for (size_t i = 0; i < runs.size(); ++i)
     text += (i == 0 ? "" : i + 1 < runs.size() ? ", " : " and ") + runs[i];
   return text;
+}
+
+std::vector<int> all_ranks(int size) {
+  std::vector<int> ranks(static_cast<size_t>(size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  return ranks;
 }
 
 Duration time_left(Deadline deadline) {
@@ -136,7 +137,8 @@ Result<std::vector<int>> RollCall::missing() const {
 
 // What to say when the time is over.
 Error RollCall::late() const {
-  const std::string waited = " after " + seconds(Clock::now() - begin_);
+  const std::string waited =
+      " after " + time_text(std::chrono::round<Duration>(Clock::now() - begin_));
   Result<std::vector<int>> who = missing();
   if (!who) return who.error();
   if (who->empty())

@@ -17,6 +17,9 @@ namespace muster::comm::detail {
 // "rank 3", "ranks 3 and 5-7", "ranks 0-2, 5 and 9".
 std::string rank_names(std::vector<int> ranks);
 
+// 0 to size - 1.
+std::vector<int> all_ranks(int size);
+
 // What is left until a deadline, at least 0.
 Duration time_left(Deadline deadline);
 

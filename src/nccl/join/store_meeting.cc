@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <cerrno>
-#include <numeric>
 #include <vector>
 
 #include "nccl/join/meeting_point.h"
@@ -84,8 +83,7 @@ Result<void> StoreMeeting::leave(const std::string& keys, Deadline deadline) {
   }
   if (!said) return said;
   if (host_->wait_until_over(keys + "/all_left", deadline)) return {};
-  std::vector<int> ranks(static_cast<size_t>(place_.size));
-  std::iota(ranks.begin(), ranks.end(), 0);
+  const std::vector<int> ranks = all_ranks(place_.size);
   const Result<std::vector<int>> missing =
       RollCall(*client_, keys + "/left", ranks, place_.rank, "leaving").missing();
   if (!missing) return missing.error();

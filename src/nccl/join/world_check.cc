@@ -5,7 +5,6 @@
 #include <cstdlib>
 #include <cstring>
 #include <map>
-#include <numeric>
 #include <optional>
 
 #include "nccl/core/backend.h"
@@ -114,13 +113,15 @@ Result<Facts> Facts::decode(std::string_view bytes) {
   return facts;
 }
 
+bool checked(const CommunicatorOptions& options) {
+  return options.checked.value_or(environment("MUSTER_COMM_CHECK") == "1");
+}
+
 Facts own_facts(Backend backend, const CommunicatorOptions& options, int local_rank) {
   const bool nccl = backend == Backend::kNccl;
   Facts facts;
   facts.must_agree = {{"the version of muster::comm", MUSTER_VERSION}};
-  const bool checked =
-      options.checked.value_or(environment("MUSTER_COMM_CHECK").value_or("") == "1");
-  facts.must_agree.emplace_back("checked mode", checked ? "on" : "off");
+  facts.must_agree.emplace_back("checked mode", checked(options) ? "on" : "off");
   if (nccl)
     facts.must_agree.emplace_back("CommunicatorOptions::init_roots",
                                   std::to_string(options.init_roots));
@@ -182,8 +183,7 @@ Result<void> compare_answers(const std::vector<std::string>& answers) {
 
 Result<void> compare_world(muster::Store& store, const Facts& own, int rank, int size,
                            const std::string& about, Deadline deadline) {
-  std::vector<int> ranks(static_cast<size_t>(size));
-  std::iota(ranks.begin(), ranks.end(), 0);
+  const std::vector<int> ranks = all_ranks(size);
   RollCall roll_call(store, "facts", ranks, rank, about);
   if (Result<void> said = roll_call.answer(own.encode()); !said) return said;
   if (rank != 0) {

@@ -28,6 +28,10 @@ struct Facts {
   static Result<Facts> decode(std::string_view bytes);
 };
 
+// Whether a communicator with these options is a checked one; the environment says where they do
+// not.
+bool checked(const CommunicatorOptions& options);
+
 // This process' facts for a communicator of this backend.
 Facts own_facts(Backend backend, const CommunicatorOptions& options, int local_rank);
 

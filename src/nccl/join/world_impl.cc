@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "nccl/join/world_impl.h"
 
-#include <numeric>
-
 #include "loop/socket_address.h"
 #include "nccl/core/arguments.h"
 #include "nccl/core/making.h"
@@ -27,12 +25,6 @@ constexpr Duration kLeaving{30'000};
 constexpr Duration kLeavingFailed{700};
 
 constexpr size_t kMaxIdleStores = 4;
-
-std::vector<int> all_ranks(int size) {
-  std::vector<int> ranks(static_cast<size_t>(size));
-  std::iota(ranks.begin(), ranks.end(), 0);
-  return ranks;
-}
 
 std::string about(std::string_view doing, std::string_view key) {
   return "store: " + std::string(doing) + " '" + std::string(key) + "'";
@@ -153,7 +145,8 @@ Result<Communicator> World::Impl::communicator(Backend backend, CommunicatorOpti
   if (!agreed) return agreed.error();
   const auto store_time = std::chrono::duration_cast<Duration>(Clock::now() - begin);
   return detail::make_communicator(shared_from_this(), backend, std::move(options),
-                                   std::move(prefix), all_ranks(place_.size), deadline, store_time);
+                                   std::move(prefix), detail::all_ranks(place_.size), deadline,
+                                   store_time);
 }
 
 Result<Communicator> World::Impl::grow_into(Backend backend, const std::string& name,
@@ -206,7 +199,7 @@ Result<void> World::Impl::barrier(std::string_view name, Duration timeout) {
   const Deadline deadline = deadline_in(timeout);
   Result<std::shared_ptr<muster::Store>> taken = take_store(timeout);
   if (!taken) return taken.error();
-  const std::vector<int> ranks = all_ranks(place_.size);
+  const std::vector<int> ranks = detail::all_ranks(place_.size);
   const std::string key(name);
   detail::RollCall roll_call(**taken, "barrier/" + key, ranks, place_.rank,
                              "barrier '" + key + "'");

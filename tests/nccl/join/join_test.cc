@@ -224,7 +224,7 @@ TEST_CASE("a get in vain and a barrier that somebody misses time out, and the wo
   members[1]->say("barrier b 400");
   for (int rank : {0, 1})
     CHECK(contains(members[static_cast<size_t>(rank)]->next(),
-                   "error timeout [2] barrier 'b': rank 2 of 3 has not arrived after 0."));
+                   "error timeout [2] barrier 'b': rank 2 of 3 has not arrived after "));
   CHECK(members[2]->ask("erase k") == "ok 0");
   CHECK(members[2]->ask("set k v") == "ok");
   CHECK(members[0]->ask("get k 1000") == "ok v");
@@ -334,7 +334,7 @@ TEST_CASE("before a communicator is made the world is compared, and differences 
   for (int rank : {0, 2})
     CHECK(contains(members[static_cast<size_t>(rank)]->next(),
                    "error timeout [1] making the communicator 'a/b' of 3 ranks: rank 1 of 3 has "
-                   "not arrived after 0."));
+                   "not arrived after "));
   // Who has left one out is not lost for the next.
   for (auto& member : members)
     member->say("comm gloo 60000 alike");

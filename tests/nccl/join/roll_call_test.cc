@@ -86,7 +86,9 @@ TEST_CASE_FIXTURE(RollCallTest, "who does not come is named with the world's ran
   REQUIRE_FALSE(answers.has_value());
   CHECK(answers.error().code == ErrorCode::kTimeout);
   CHECK(answers.error().ranks == std::vector<int>{11, 13, 14});
-  CHECK(answers.error().message == "test: ranks 11 and 13-14 of 5 have not arrived after 0.2 s");
+  CHECK(answers.error().message.starts_with(
+      "test: ranks 11 and 13-14 of 5 have not arrived after 2"));
+  CHECK(answers.error().message.ends_with(" ms"));
   waiter.join();
 }
 
@@ -105,7 +107,7 @@ TEST_CASE_FIXTURE(RollCallTest, "without member 0 the others find out for themse
   const Result<std::string> silent = call.result(in(50));
   REQUIRE_FALSE(silent.has_value());
   CHECK(silent.error().message.starts_with(
-      "test: all have arrived, but rank 0 has not said so after 0."));
+      "test: all have arrived, but rank 0 has not said so after "));
 }
 
 TEST_CASE_FIXTURE(RollCallTest, "a lost store is no timeout") {
