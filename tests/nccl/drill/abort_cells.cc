@@ -52,7 +52,7 @@ void aborted_in(Drill& drill, const std::function<Work(Communicator&, Buffer)>& 
     }
     drill.fails("another one", {kAborted}, kAtOnce, [&] { return all.barrier().wait(); });
   }
-  drill.meet("aborted", drill.size());
+  drill.meet("aborted");
   drill.succeeds("closing after an abort", [&] { return drill.is(0) ? all.abort() : all.close(); });
 }
 
@@ -91,13 +91,13 @@ void while_idle(Drill& drill) {
 void from_two_threads(Drill& drill) {
   Communicator all = drill.all(kLong);
   TestBuffer& buffer = drill.floats();
-  if (drill.is(0)) return drill.meet("aborted", drill.size());
+  if (drill.is(0)) return drill.meet("aborted");
   {
     const Aborter one(drill, [&] { return all.abort("one"); });
     const Aborter other(drill, [&] { return all.abort("other"); });
     drill.fails("the operation", {kAborted}, kSoon, [&] { return all.all_reduce(buffer).wait(); });
   }
-  drill.meet("aborted", drill.size());
+  drill.meet("aborted");
 }
 
 // Many operations wait in the background, and a thread waits for the last of them.
@@ -121,7 +121,7 @@ void with_a_queue(Drill& drill) {
       drill.fails("each of them", {kAborted}, kAtOnce, [&] { return work.wait(); });
     }
   }
-  drill.meet("aborted", drill.size());
+  drill.meet("aborted");
 }
 
 // One rank gives up; those who wait for it learn it from the broken connection, not by time.
@@ -138,7 +138,7 @@ void by_one_rank_only(Drill& drill) {
     drill.fails("the operation", {kAborted, ErrorCode::kPeerLost}, kSoon,
                 [&] { return all.all_reduce(buffer).wait(); });
   }
-  drill.meet("aborted", drill.size());
+  drill.meet("aborted");
 }
 
 void revoked(Drill& drill) {
@@ -165,7 +165,7 @@ void two_together(Drill& drill) {
   Communicator second = drill.all(kLong, false, "second");
   TestBuffer& one = drill.floats();
   TestBuffer& two = drill.floats();
-  if (drill.is(0)) return drill.meet("aborted", drill.size());
+  if (drill.is(0)) return drill.meet("aborted");
   std::vector<Communicator*> both{&first, &second};
   if (drill.rank() % 2 == 0) std::swap(both[0], both[1]);
   {
@@ -177,14 +177,14 @@ void two_together(Drill& drill) {
     waiting.join();
     drill.fails("the second", {kAborted, kPeerLost}, kAtOnce, [&] { return other; });
   }
-  drill.meet("aborted", drill.size());
+  drill.meet("aborted");
 }
 
 void with_its_group(Drill& drill) {
   Communicator all = drill.all(kLong);
   Communicator half = all.split(drill.rank() % 2, 0, {.timeout = kLong}).value().value();
   TestBuffer& buffer = drill.floats();
-  if (drill.is(0)) return drill.meet("aborted", drill.size());
+  if (drill.is(0)) return drill.meet("aborted");
   const std::vector<Communicator*> both{&half, &all};
   {
     const Aborter aborter(drill, [&] { return Communicator::abort_all(both); });
@@ -193,7 +193,7 @@ void with_its_group(Drill& drill) {
   }
   drill.fails("one of the half", {kAborted, kPeerLost}, kAtOnce,
               [&] { return half.barrier().wait(); });
-  drill.meet("aborted", drill.size());
+  drill.meet("aborted");
 }
 
 }  // namespace

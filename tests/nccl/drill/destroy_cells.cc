@@ -21,7 +21,7 @@ void dropped_in_flight(Drill& drill) {
     drill.fails("the operation", {ErrorCode::kAborted, ErrorCode::kPeerLost}, milliseconds(0),
                 [&] { return work.wait(); });
   }
-  drill.meet("dropped", drill.size());
+  drill.meet("dropped");
 }
 
 void closed_in_flight(Drill& drill) {
@@ -46,7 +46,7 @@ void closed_in_vain(Drill& drill) {
     drill.fails("the operation", {ErrorCode::kAborted, ErrorCode::kTimeout}, milliseconds(0),
                 [&] { return work.wait(); });
   }
-  drill.meet("closed", drill.size());
+  drill.meet("closed");
 }
 
 void works_dropped(Drill& drill) {

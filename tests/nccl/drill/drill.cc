@@ -76,10 +76,10 @@ void Drill::works(Communicator& communicator) {
         communicator.name() + " gives the right sum");
 }
 
-void Drill::meet(const std::string& place, int ranks) {
+void Drill::meet(const std::string& place) {
   const std::string key = "drill/" + place;
   const int64_t arrived = world_.add(key, 1).value();
-  if (arrived == ranks) world_.set(key + "/all", "1").value();
+  if (arrived == size()) world_.set(key + "/all", "1").value();
   (void)world_.get(key + "/all", kLong).value();
 }
 

@@ -49,8 +49,8 @@ class Drill {
   // An all_reduce of that communicator gives the right sum.
   void works(Communicator& communicator);
 
-  // Meets the others through the store, those of them that come: a point in time in common.
-  void meet(const std::string& place, int ranks);
+  // Meets the others through the store: a point in time in common.
+  void meet(const std::string& place);
   // Dies or stops as soon as the others have entered what they wait in (as well as one can see).
   [[noreturn]] void die();
   [[noreturn]] void stop();

@@ -74,7 +74,7 @@ void one_in_vain(Drill& drill) {
                 [&] { return group.end().wait(); });
     drill.check(first.test() && second.test(), "both have ended");
   }
-  drill.meet("gave up", drill.size());
+  drill.meet("gave up");
 }
 
 void split_and_regroup(Drill& drill) {
@@ -117,7 +117,7 @@ void split_in_vain(Drill& drill) {
         },
         "1");
   }
-  drill.meet("gave up", drill.size());
+  drill.meet("gave up");
 }
 
 void groups_of_groups(Drill& drill) {
@@ -141,7 +141,7 @@ void after_a_broken_one(Drill& drill) {
       drill.fails("all_reduce", {ErrorCode::kTimeout, ErrorCode::kPeerLost}, milliseconds(500),
                   [&] { return all.all_reduce(buffer).wait(); });
     }
-    drill.meet("round " + std::to_string(round), drill.size());
+    drill.meet("round " + std::to_string(round));
   }
   Communicator all = drill.all(kLong, false, "at last");
   drill.works(all);

@@ -19,7 +19,7 @@ void a_rank_missing(Drill& drill) {
         [&] { return made(drill.world().communicator(drill.backend(), {.timeout = kShort})); },
         "2");
   }
-  drill.meet("gave up", drill.size());
+  drill.meet("gave up");
 }
 
 void a_member_missing(Drill& drill) {
@@ -32,7 +32,7 @@ void a_member_missing(Drill& drill) {
         },
         "2");
   }
-  drill.meet("gave up", drill.size());
+  drill.meet("gave up");
   drill.works(all);
 }
 
@@ -45,7 +45,7 @@ void a_rank_dead(Drill& drill) {
 
 void a_rank_stopped(Drill& drill) {
   Communicator all = drill.all(kLong);  // so that it is not its start that takes long
-  drill.meet("before", drill.size());
+  drill.meet("before");
   if (drill.is(2)) drill.stop();
   drill.fails("another world", {ErrorCode::kTimeout, ErrorCode::kPeerLost}, kShort, [&] {
     return made(drill.world().communicator(drill.backend(), {.timeout = kShort}));
@@ -68,7 +68,7 @@ void aborted_in_making(Drill& drill) {
     other.join();
     drill.succeeds("the abort", [&] { return abort; });
   }
-  drill.meet("aborted", drill.size());
+  drill.meet("aborted");
 }
 
 void not_a_member(Drill& drill) {
@@ -95,7 +95,7 @@ void again_after_a_failure(Drill& drill) {
                                              {.timeout = milliseconds(700), .name = "first"}));
     });
   }
-  drill.meet("gave up", drill.size());
+  drill.meet("gave up");
   Communicator all = drill.all(kLong, false, "second");
   drill.works(all);
 }

@@ -15,7 +15,7 @@ void differ(Drill& drill, const Operation& odd, const Operation& others) {
   drill.fails("the operation",
               {ErrorCode::kTimeout, ErrorCode::kPeerLost, ErrorCode::kMismatch, ErrorCode::kSystem},
               kShort, [&] { return mine(all, buffer).wait(); });
-  drill.meet("gave up", drill.size());
+  drill.meet("gave up");
 }
 
 void differ_checked(Drill& drill, const Operation& odd, const Operation& others,
@@ -27,7 +27,7 @@ void differ_checked(Drill& drill, const Operation& odd, const Operation& others,
   drill.fails(
       "the operation", {ErrorCode::kMismatch}, milliseconds(5000),
       [&] { return mine(all, buffer).wait(); }, says);
-  drill.meet("gave up", drill.size());
+  drill.meet("gave up");
 }
 
 Work sum(Communicator& all, TestBuffer& buffer) {
@@ -78,7 +78,7 @@ void crossed(Drill& drill) {
   Communicator& mine = drill.is(1) ? second : first;
   drill.fails("the operation", {ErrorCode::kTimeout, ErrorCode::kPeerLost}, kShort,
               [&] { return mine.all_reduce(buffer).wait(); });
-  drill.meet("gave up", drill.size());
+  drill.meet("gave up");
 }
 
 // One rank comes with less than the others. What the library makes of it is its own matter, but it
@@ -89,7 +89,7 @@ void sizes(Drill& drill) {
   const auto start = std::chrono::steady_clock::now();
   (void)(drill.is(1) ? half(all, buffer) : sum(all, buffer)).wait();
   drill.check(std::chrono::steady_clock::now() - start < kShort + kGrace, "it ends in time");
-  drill.meet("gave up", drill.size());
+  drill.meet("gave up");
   drill.succeeds("abort", [&] { return all.abort(); });
 }
 
@@ -99,7 +99,7 @@ void longer_message(Drill& drill) {
   const auto start = std::chrono::steady_clock::now();
   (void)(drill.is(0) ? all.send(buffer, 1) : all.recv(buffer.buffer().part(0, 16), 0)).wait();
   drill.check(std::chrono::steady_clock::now() - start < kShort + kGrace, "it ends in time");
-  drill.meet("gave up", drill.size());
+  drill.meet("gave up");
   drill.check(buffer.values<float>()[100] == static_cast<float>(drill.rank() + 1),
               "nothing is written beyond what was asked for");
   drill.succeeds("abort", [&] { return all.abort(); });
@@ -114,7 +114,7 @@ void absent_checked(Drill& drill) {
         "the operation", {ErrorCode::kTimeout}, kShort,
         [&] { return all.all_reduce(buffer).wait(); }, "rank 2");
   }
-  drill.meet("gave up", drill.size());
+  drill.meet("gave up");
 }
 
 void wrong_arguments(Drill& drill) {

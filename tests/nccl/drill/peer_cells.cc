@@ -33,7 +33,7 @@ void dead(Drill& drill, const Operation& operation) {
   TestBuffer& buffer = drill.floats(1 << 18);
   drill.works(all);
   const int last = drill.size() - 1;
-  drill.meet("before", drill.size());
+  drill.meet("before");
   if (drill.is(last)) drill.die();
   drill.fails("the operation", {ErrorCode::kPeerLost}, milliseconds(5000),
               [&] { return operation(all, buffer, last).wait(); });
@@ -46,7 +46,7 @@ void stopped(Drill& drill, const Operation& operation) {
   Communicator all = drill.all(kShort);
   TestBuffer& buffer = drill.floats(1 << 21);  // 8 MiB: no socket takes it while nobody reads
   const int last = drill.size() - 1;
-  drill.meet("before", drill.size());
+  drill.meet("before");
   if (drill.is(last)) drill.stop();
   // Whoever gave up first has closed: that is a lost peer to the others.
   drill.fails("the operation", {ErrorCode::kTimeout, ErrorCode::kPeerLost}, kShort,
@@ -95,7 +95,7 @@ void stopped_in_asynchronous(Drill& drill) {
 void leaves_early(Drill& drill) {
   Communicator all = drill.all(kLong);
   TestBuffer& buffer = drill.floats();
-  drill.meet("before", drill.size());
+  drill.meet("before");
   if (drill.is(drill.size() - 1)) return;
   if (drill.backend() == Backend::kNccl) return;  // waits for ever there: abort is the way out
   drill.fails("the operation", {ErrorCode::kPeerLost}, milliseconds(5000),
@@ -107,7 +107,7 @@ void dead_then_shrunk(Drill& drill) {
   TestBuffer& buffer = drill.floats();
   drill.works(all);
   const int last = drill.size() - 1;
-  drill.meet("before", drill.size());
+  drill.meet("before");
   if (drill.is(last)) drill.die();
   drill.fails("the operation", {ErrorCode::kPeerLost}, milliseconds(5000),
               [&] { return all.all_reduce(buffer).wait(); });

@@ -26,7 +26,7 @@ void absent_from(Drill& drill, const char* name, int absent, int observer, bool 
       (void)call();  // may end well: its part needs nobody who is absent
     }
   }
-  drill.meet("gave up", drill.size());
+  drill.meet("gave up");
 }
 
 void broadcast(Drill& drill) {
@@ -87,13 +87,13 @@ void short_wait(Drill& drill) {
   Communicator all = drill.all(kLong);
   drill.works(all);
   TestBuffer& buffer = drill.floats();
-  if (drill.is(0)) drill.meet("they gave up once", drill.size());
+  if (drill.is(0)) drill.meet("they gave up once");
   Work work = all.all_reduce(buffer, ReduceOp::kSum, {.async = true});
   if (!drill.is(0)) {
     drill.fails("a short wait", {ErrorCode::kTimeout}, milliseconds(200),
                 [&] { return work.wait(milliseconds(200)); });
     drill.check(!work.test(), "it is still going on");
-    drill.meet("they gave up once", drill.size());
+    drill.meet("they gave up once");
   }
   drill.succeeds("a long one", [&] { return work.wait(); });
   drill.works(all);
@@ -108,7 +108,7 @@ void own_time(Drill& drill) {
       return all.all_reduce(buffer, ReduceOp::kSum, {.timeout = milliseconds(700)}).wait();
     });
   }
-  drill.meet("gave up", drill.size());
+  drill.meet("gave up");
 }
 
 }  // namespace

@@ -240,8 +240,7 @@ class Sweep {
     TestBuffer taken = untouched(count_);
     if (rank_ % 2 == 0) {
       end(group_.send(mine, next, 0, options_), "send");
-      if (size_ % 2 == 0 || rank_ > 0) end(group_.recv(taken, last, 0, options_), "recv");
-      if (size_ % 2 == 1 && rank_ == 0) end(group_.recv(taken, last, 0, options_), "recv");
+      end(group_.recv(taken, last, 0, options_), "recv");
     } else {
       end(group_.recv(taken, last, 0, options_), "recv");
       end(group_.send(mine, next, 0, options_), "send");
