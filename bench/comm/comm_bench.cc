@@ -4,9 +4,9 @@
 //   comm_bench [RANKS [SECONDS_PER_CELL]]
 //
 // Each rank is a process with both: a muster communicator and a bare Gloo context, each with its
-// own connections. They take turns in blocks of a few calls, so that what else the machine does
-// hits both. A line for each operation and size: operation, bytes, microseconds a call bare and
-// wrapped (medians of the blocks' means on rank 0) and the median of the blocks' differences.
+// own connections. They take turns call by call, so that what else the machine does hits both. A
+// line for each operation and size: operation, bytes, the medians of the microseconds of a call,
+// bare and wrapped, on rank 0, and the median of their differences, turn by turn.
 
 #include <gloo/allreduce.h>
 #include <gloo/barrier.h>

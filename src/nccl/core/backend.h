@@ -29,7 +29,8 @@ class Pending {
 };
 
 // What a backend is made from. The store is under a prefix that is this communicator's and this
-// attempt's alone; the backend may use it as long as it lives (one caller at a time).
+// attempt's alone; the backend may use it as long as it lives (one caller at a time), but what is
+// not there waits only as long as the call says once the making is over.
 struct BackendPlan {
   int rank = 0;  // of the communicator
   int size = 1;
@@ -93,7 +94,7 @@ class CommBackend {
   virtual InitTimings timings() const = 0;
 };
 
-// "" and a maker if this build has the backend, otherwise why it has not.
+// A new one, through the plan's store; kUnavailable, with the reason, where this build has it not.
 Result<std::unique_ptr<CommBackend>> make_gloo_backend(const BackendPlan& plan);
 Result<std::unique_ptr<CommBackend>> make_nccl_backend(const BackendPlan& plan);
 

@@ -11,7 +11,7 @@ namespace muster::comm {
 namespace detail {
 namespace {
 
-// Operations that one group may collect.
+// Operations that one group may collect of each communicator.
 constexpr size_t kMaxCollected = 65536;
 
 std::unique_ptr<OpenGroup>& open_group() {
@@ -87,7 +87,8 @@ Work OpenGroup::collect(std::shared_ptr<CommunicatorImpl> communicator, Operatio
                            [&](const Part& each) { return each.communicator == communicator; });
   if (part == parts_.end()) part = parts_.insert(part, Part{std::move(communicator), {}});
   if (part->operations.size() == kMaxCollected) {
-    spoil(invalid("a group of more than " + std::to_string(kMaxCollected) + " operations"));
+    spoil(invalid("a group of more than " + std::to_string(kMaxCollected) +
+                  " operations of one communicator"));
     return *wrong_;
   }
   part->operations.push_back(std::move(operation));

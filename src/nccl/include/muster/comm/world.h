@@ -53,8 +53,8 @@ class World {
   Result<Communicator> grow_into(Backend backend, const std::string& name,
                                  CommunicatorOptions options = {});
 
-  // The job's store, for small things of your own. Keys and values are any bytes; get() and wait()
-  // wait for a key, at most `timeout`.
+  // The job's store, for small things of your own. Keys and values are any bytes; get() waits
+  // for a key, at most `timeout`.
   Result<void> set(std::string_view key, std::string_view value);
   Result<std::string> get(std::string_view key, Duration timeout);
   Result<int64_t> add(std::string_view key, int64_t delta);
