@@ -8,6 +8,7 @@
 #include "nccl/cuda/device.h"
 #include "nccl/cuda/issue.h"
 #include "nccl/cuda/trouble.h"
+#include "store/deadline.h"
 
 namespace muster::comm::detail {
 namespace {
