@@ -255,10 +255,106 @@ TEST_CASE("who stands still in an operation that the others have got out of is s
 TEST_CASE("a rank that has ended keeps others waiting") {
   Pages pages = one_missing();
   pages.known(3).end = RankEnd::kFinished;
-  pages.known(3).operations = nullptr;
   CHECK(pages.text() ==
         "rank 3 ended without entering all_reduce #128 (4.2 MB, float32); ranks 0-2 wait since "
         "61 s");
+}
+
+TEST_CASE("of a rank that is gone and has told nothing only that is said") {
+  Pages pages = one_missing();
+  pages.known(3).operations = nullptr;
+  struct Row {
+    RankEnd end;
+    const char* text;
+  };
+  const Row rows[] = {
+      {RankEnd::kFinished,
+       "rank 3 has ended; ranks 0-2 wait since 61 s in all_reduce #128 (4.2 MB, float32)"},
+      {RankEnd::kDied,
+       "rank 3 has died; ranks 0-2 wait since 61 s in all_reduce #128 (4.2 MB, float32)"},
+      {RankEnd::kStopped,
+       "ranks 0-2 wait since 61 s in all_reduce #128 (4.2 MB, float32); of 1 of its 4 ranks "
+       "nothing is known"},
+  };
+  for (const Row& row : rows) {
+    pages.known(3).end = row.end;
+    CHECK(pages.text() == row.text);
+  }
+}
+
+TEST_CASE("the ranks of a lost node may have been in what the others wait in") {
+  Pages pages(8);
+  for (int rank = 0; rank < 8; ++rank)
+    pages.in(rank, OpKind::kAllReduce, 7, 0.5);
+  for (int rank = 4; rank < 8; ++rank)
+    pages.known(rank) = {rank, RankEnd::kDied, 0, nullptr};
+  const auto all = pages.find();
+  REQUIRE(all.found.size() == 1);
+  CHECK(all.found[0].text ==
+        "ranks 4-7 have died; ranks 0-3 wait since 500 ms in all_reduce #7 (4.2 MB, float32)");
+  CHECK(all.found[0].suspects == "4-7");
+}
+
+TEST_CASE("a rank that ended after its part does not hide the one that is missing") {
+  Pages pages(4);
+  pages.known(0) = {0, RankEnd::kFinished, 0, nullptr};  // the root
+  pages.in(1, OpKind::kBroadcast, 7, 61);
+  pages.in(2, OpKind::kBroadcast, 7, 61);
+  pages.ended(3, OpKind::kAllReduce, 6, 61);
+  const auto all = pages.find();
+  REQUIRE(all.found.size() == 1);
+  CHECK(all.found[0].text ==
+        "rank 3 never entered broadcast #7 (4.2 MB, float32) and is in no operation; its last, "
+        "all_reduce #6, ended 61 s ago; rank 0 has ended; ranks 1-2 wait since 61 s");
+  CHECK(all.found[0].suspects == "3");
+}
+
+TEST_CASE("who ended well weighs nothing while another is missing") {
+  Pages pages(6);
+  pages.known(0) = {0, RankEnd::kFinished, 0, nullptr};
+  for (int rank : {1, 2})
+    pages.in(rank, OpKind::kBroadcast, 7, 61);
+  for (int rank : {3, 4, 5})
+    pages.ended(rank, OpKind::kAllReduce, 6, 61);
+  // Rank 3 waits for rank 4, which called something else: that explains more.
+  for (int rank : {3, 4})
+    pages.of(rank, 5, {3, 4}, "dp");
+  pages.in(3, OpKind::kAllReduce, 1, 50, 5);
+  pages.in(4, OpKind::kBarrier, 1, 50, 5);
+  const auto all = pages.find();
+  REQUIRE(all.found.size() == 2);
+  CHECK(all.found[0].kind == "mismatch");
+  CHECK(all.found[1].suspects == "3-5");
+}
+
+TEST_CASE("who is gone was in an operation that others have got out of") {
+  Pages pages(4);
+  pages.ended(0, OpKind::kAllReduce, 7, 61);
+  pages.in(0, OpKind::kAllReduce, 8, 61);
+  pages.in(1, OpKind::kAllReduce, 7, 61);
+  pages.known(2) = {2, RankEnd::kFinished, 0, nullptr};
+  pages.known(3) = {3, RankEnd::kDied, 0, nullptr};
+  CHECK(pages.texts().at(0) ==
+        "rank 1 is still in all_reduce #7 (4.2 MB, float32) since 61 s; rank 0 has finished it and "
+        "waits in a later one");
+  pages.of(0).calls.pop_back();
+  CHECK(pages.text() ==
+        "rank 1 waits since 61 s in all_reduce #7 (4.2 MB, float32); rank 0 has finished it; rank "
+        "3 has died; rank 2 has ended");
+}
+
+TEST_CASE("an operation is named once among those who did not enter it") {
+  Pages pages(5);
+  pages.in(0, OpKind::kAllReduce, 9, 61);
+  for (int rank = 1; rank < 5; ++rank)
+    pages.of(rank);
+  pages.died(2);
+  pages.known(3).end = RankEnd::kFinished;
+  pages.of(4).closed = true;
+  CHECK(pages.text() ==
+        "rank 1 never entered all_reduce #9 (4.2 MB, float32) and has entered no operation yet; "
+        "rank 2 died before it entered it; rank 3 ended without entering it; rank 4 closed the "
+        "communicator before it; rank 0 waits since 61 s");
 }
 
 TEST_CASE("a rank that ends while others are about to is no finding") {

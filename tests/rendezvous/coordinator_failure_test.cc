@@ -122,6 +122,8 @@ TEST_CASE("a job that is stopped tells what its workers were in, lost nodes too"
   round.settle_stopped("b");
   REQUIRE(round.all<action::Tell>().size() > 0);
   CHECK(round.verdict().collectives.found.at(0).suspects == "4-5");
+  CHECK(round.verdict().collectives.found[0].text ==
+        "ranks 4-5 have died; rank 0 waits since 20 s in barrier #1");
 }
 
 TEST_CASE("who has finished is not stopped") {

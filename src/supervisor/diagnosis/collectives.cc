@@ -2,7 +2,8 @@
 // In each communicator the oldest collective that some member is still in is looked at. Members
 // that have not entered it are missing, unless their pages are older than its beginning; members
 // that entered something else under its number are a mismatch; if nobody is missing and all agree,
-// it is the operation itself that takes long.
+// it is the operation itself that takes long. Of members that are gone and have told nothing no
+// more is said than that: they may have done their part before.
 #include "supervisor/diagnosis/collectives.h"
 
 #include <algorithm>
@@ -33,12 +34,16 @@ struct Standing {
   std::vector<int> ended;
   std::vector<int> closed;
   std::vector<int> unmade;  // they have not told of this communicator
-  size_t unknown = 0;       // members of whom nothing is known
-  bool doubtful = false;    // the next page of some will tell
+  // Gone, and they have told nothing: they may have entered it, or not.
+  std::vector<int> lost;  // died
+  std::vector<int> left;  // ended well
+  size_t unknown = 0;     // other members of whom nothing is known
+  bool doubtful = false;  // the next page of some will tell
   int64_t waited_us = 0;
   bool running = false;  // some still wait
   bool failed = false;   // some gave up
   bool due = false;
+  bool got_out = false;  // some have done it
 
   std::vector<int> waiting_ranks() const {
     std::vector<int> ranks;
@@ -47,12 +52,12 @@ struct Standing {
       ranks.push_back(seat->world());
     return ranks;
   }
-  std::vector<int> absent() const {
+  std::vector<int> absent(bool gone_too) const {
     std::vector<int> all = missing;
     for (const std::vector<int>* some : {&died, &ended, &closed, &unmade})
       all.insert(all.end(), some->begin(), some->end());
-    std::sort(all.begin(), all.end());
-    return all;
+    if (gone_too) all.insert(all.end(), lost.begin(), lost.end());
+    return gone_too && all.empty() ? left : all;
   }
 };
 
@@ -67,8 +72,9 @@ class GroupLook {
       place(seat);
     place_silent();
     const bool mismatched = standing_.due && add_mismatch(found);
-    const bool absent = standing_.due || !standing_.died.empty();
-    if (absent && !standing_.absent().empty()) return add_missing(found);
+    const std::vector<int> absent = standing_.absent(!entered_by_all());
+    const bool died = !standing_.died.empty() || !standing_.lost.empty();
+    if ((standing_.due || died) && !absent.empty()) return add_missing(found, absent);
     if (standing_.due && !mismatched && !standing_.doubtful) add_stuck(found);
   }
 
@@ -122,6 +128,7 @@ class GroupLook {
       standing_.waiting.emplace_back(&seat, call);
     } else if (call != nullptr || communicator.collectives >= standing_.sequence) {
       standing_.done.push_back(seat.world());
+      standing_.got_out = standing_.got_out || call == nullptr || call->done();
     } else {
       place_absent(*seat.known, communicator.closed ? standing_.closed : standing_.missing);
     }
@@ -137,10 +144,14 @@ class GroupLook {
     for (int rank = 0; rank < group_.any->size; ++rank) {
       if (group_.seat(rank) != nullptr) continue;
       const KnownRank* known = world_.find(group_.world_rank(rank));
-      if (known == nullptr || (!known->operations && known->end == RankEnd::kRunning)) {
-        ++standing_.unknown;
-      } else {
+      if (known != nullptr && known->operations) {
         place_absent(*known, standing_.unmade);
+      } else if (known != nullptr && known->end == RankEnd::kDied) {
+        standing_.lost.push_back(known->rank);
+      } else if (known != nullptr && known->end == RankEnd::kFinished) {
+        standing_.left.push_back(known->rank);
+      } else {
+        ++standing_.unknown;
       }
     }
   }
@@ -255,28 +266,41 @@ class GroupLook {
     return text + (standing_.missing.size() == 1 ? " and " : " and each ") + *where.begin();
   }
 
-  void add_missing(std::vector<Ranked>& found) const {
+  void add_missing(std::vector<Ranked>& found, const std::vector<int>& absent) const {
     const Standing& s = standing_;
-    Ranked ranked{Ranked::kIdle, finding("missing", s.absent())};
+    Ranked ranked{Ranked::kIdle, finding("missing", absent)};
     std::string& text = ranked.finding.text;
     const std::string operation = sized_call_words(call(), communicator());
     text = missing_text();
-    auto add = [&](const std::vector<int>& ranks, const char* one, const char* many) {
-      if (ranks.empty()) return;
-      text += (text.empty() ? "" : "; ") + ranks_words(ranks) + (ranks.size() == 1 ? one : many);
-      if (s.missing.empty() && text.find(operation) == std::string::npos) text += operation;
-    };
-    add(s.died, " died before it entered ", " died before they entered ");
-    add(s.ended, " ended without entering ", " ended without entering ");
-    add(s.closed, " closed the communicator before ", " closed the communicator before ");
-    add(s.unmade, " never made the communicator of ", " never made the communicator of ");
+    auto it = [&] { return text.find(operation) == std::string::npos ? operation : "it"; };
+    add_words(text, s.died, " died before it entered ", " died before they entered ", it());
+    add_words(text, s.ended, " ended without entering ", " ended without entering ", it());
+    add_words(text, s.closed, " closed the communicator before ",
+              " closed the communicator before ", it());
+    add_words(text, s.unmade, " never made the communicator of ",
+              " never made the communicator of ", it());
+    add_gone(text);
     text += "; " + wait_text(s.waiting_ranks());
+    if (const std::string what = it(); what == operation) text += " in " + what;
     if (!s.died.empty() || !s.ended.empty() || !s.closed.empty()) {
       ranked.weight = Ranked::kDied;
-    } else if (!s.missing.empty() && !whereabouts(world_, s.missing.front()).idle) {
-      ranked.weight = Ranked::kBusy;
+    } else if (!s.missing.empty()) {
+      if (!whereabouts(world_, s.missing.front()).idle) ranked.weight = Ranked::kBusy;
+    } else if (s.unmade.empty()) {  // nobody but such as are gone
+      ranked.weight = Ranked::kDied;
     }
     found.push_back(std::move(ranked));
+  }
+
+  static void add_words(std::string& text, const std::vector<int>& ranks, const char* one,
+                        const char* many, const std::string& what) {
+    if (ranks.empty()) return;
+    text +=
+        (text.empty() ? "" : "; ") + ranks_words(ranks) + (ranks.size() == 1 ? one : many) + what;
+  }
+  void add_gone(std::string& text) const {
+    add_words(text, standing_.lost, " has died", " have died", "");
+    add_words(text, standing_.left, " has ended", " have ended", "");
   }
 
   // Nobody gets out of such an operation before everybody has done his part in it.
@@ -284,6 +308,8 @@ class GroupLook {
     return kind == OpKind::kAllReduce || kind == OpKind::kAllGather ||
            kind == OpKind::kReduceScatter || kind == OpKind::kAllToAll || kind == OpKind::kBarrier;
   }
+
+  bool entered_by_all() const { return standing_.got_out && holds_all(call().kind); }
 
   // Those who have finished it and are in a later one now.
   std::vector<int> gone_on() const {
@@ -331,10 +357,8 @@ class GroupLook {
                         : ", which failed after " + wait_words(s.waited_us);
     } else {
       text = wait_text(s.waiting_ranks()) + " in " + operation;
-      if (!s.done.empty()) {
-        text +=
-            "; " + ranks_words(s.done) + (s.done.size() == 1 ? " has" : " have") + " finished it";
-      }
+      add_words(text, s.done, " has finished it", " have finished it", "");
+      add_gone(text);
       if (s.unknown > 0) {
         text += "; of " + std::to_string(s.unknown) + " of its " +
                 std::to_string(group_.any->size) + " ranks nothing is known";
