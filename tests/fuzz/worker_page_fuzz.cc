@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// The input is what a worker left in its page: its head, and then parts of its communicators.
+// The input is what a worker left in its page: its head, and then parts of its communicators. What
+// is read of it must travel to another node and be taken there.
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -10,6 +11,7 @@
 
 #include "loop/check.h"
 #include "nccl/report/worker_page_reader.h"
+#include "supervisor/rendezvous/operation_codec.h"
 
 using namespace muster::worker_page;
 
@@ -20,6 +22,18 @@ constexpr size_t kHead = offsetof(Page, communicators);
 constexpr size_t kFront = offsetof(CommunicatorBlock, member);
 constexpr size_t kBack = offsetof(CommunicatorBlock, ring) - offsetof(CommunicatorBlock, entries) +
                          4 * sizeof(RingEntry);
+
+void check_travel(const PageContent& content) {
+  using namespace muster;
+  const RankOperations operations = operations_of(content, 1'000'000'000'000);
+  const std::string bytes = encode_operations(operations);
+  packed::Reader reader(bytes);
+  RankOperations back;
+  decode_operations(reader, back);
+  MUST(!reader.bad());
+  MUST(back.communicators.size() <= operations.communicators.size());
+  MUST(encode_operations(back) == bytes);
+}
 
 }  // namespace
 
@@ -55,5 +69,6 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     for (const PageOperation& operation : communicator.operations)
       MUST(operation.root_or_peer < communicator.size && operation.sequence > 0);
   }
+  check_travel(*content);
   return 0;
 }

@@ -83,6 +83,31 @@ TEST_CASE("operations survive the way") {
   CHECK(running.took_us == -1);
 }
 
+TEST_CASE("the extremes of what a page may say survive the way") {
+  constexpr uint64_t kMost = worker_page::kMaxNumber;
+  for (int tag : {INT32_MIN, -1, INT32_MAX}) {
+    RankOperations operations = some_operations(1);
+    RankCommunicator& communicator = operations.communicators[0];
+    communicator.size = worker_page::kMaxWorld;
+    communicator.rank = worker_page::kMaxWorld - 1;
+    communicator.members.clear();
+    communicator.collectives = communicator.messages = kMost;
+    RankCall& call = communicator.calls[0];
+    call.sequence = call.count = kMost;
+    call.root_or_peer = worker_page::kMaxWorld - 1;
+    call.tag = tag;
+    call.age_us = call.took_us = INT64_MAX;
+    bool good = false;
+    const RankOperations back = decoded(encode_operations(operations), good);
+    REQUIRE(good);
+    const RankCall& same = back.communicators.at(0).calls.at(0);
+    CHECK(same.tag == std::max(tag, -INT32_MAX));
+    CHECK(same.count == kMost);
+    CHECK(same.took_us == static_cast<int64_t>(kMost));
+    CHECK(back.communicators[0].rank == worker_page::kMaxWorld - 1);
+  }
+}
+
 TEST_CASE("operations are small") {
   CHECK(encode_operations(some_operations(1)).size() < 80);
 }

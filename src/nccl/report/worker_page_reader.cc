@@ -138,7 +138,7 @@ std::optional<PageOperation> operation_of(const RingEntry& entry, int32_t size) 
   operation.reduce = static_cast<ReduceOp>(reduce);
   operation.state = static_cast<OpState>(state);
   operation.root_or_peer = within(get(entry.root_or_peer), 0, size - 1, 0);
-  operation.tag = get(entry.tag);
+  operation.tag = std::max(0, get(entry.tag));
   return operation;
 }
 

@@ -27,7 +27,7 @@ struct PageOperation {
   OpState state = OpState::kRunning;
   uint64_t count = 0;
   int32_t root_or_peer = 0;  // a rank of the communicator; 0 where there is none
-  int32_t tag = 0;
+  int32_t tag = 0;           // not negative
   int64_t start_ns = 0;
   int64_t end_ns = 0;  // 0: not ended
 };

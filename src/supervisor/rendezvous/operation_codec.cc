@@ -41,7 +41,7 @@ void put_call(std::string& out, const RankCall& call) {
   put(out, call.sequence);
   put(out, call.count);
   put(out, clamped(call.root_or_peer, kMaxWorld));
-  put_signed(out, call.tag);
+  put_signed(out, std::max(call.tag, -INT32_MAX));
   put(out, clamped(call.age_us, kMost));
   if (call.state != OpState::kRunning) put(out, clamped(call.took_us, kMost));
 }

@@ -205,7 +205,9 @@ TEST_CASE("impossible numbers are left out") {
   WrittenPage::enter(block, {}).sequence = 0;
   WrittenPage::enter(block, {}).count = kMaxNumber + 1;
   WrittenPage::enter(block, {}).start_ns = -1;
-  WrittenPage::enter(block, {}).root_or_peer = 12;
+  RingEntry& other = WrittenPage::enter(block, {});
+  other.root_or_peer = 12;
+  other.tag = INT32_MIN;
   page.communicator(1, 2, 4, {0, 1});         // a rank that is not in it
   page.communicator(2, 3, 0, {0}).size = -1;  // less than nobody
   page.communicator(3, 4, 0, {0, -3});        // members that cannot be
@@ -216,6 +218,7 @@ TEST_CASE("impossible numbers are left out") {
   REQUIRE(content->communicators.size() == 2);
   CHECK(content->communicators[0].operations.size() == 1);
   CHECK(content->communicators[0].operations[0].root_or_peer == 0);
+  CHECK(content->communicators[0].operations[0].tag == 0);
   CHECK(content->communicators[1].members.empty());
   CHECK(content->torn == 9);
 }
