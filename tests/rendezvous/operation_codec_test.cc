@@ -178,15 +178,33 @@ TEST_CASE("what is known of a node's ranks survives the way") {
   CHECK_FALSE(decode_known_ranks("\x02\x01", back));  // another version
 }
 
-TEST_CASE("of very many ranks those that fit are told") {
+TEST_CASE("of very many ranks the operations that fit are told, and the end of each") {
   auto operations = std::make_shared<const RankOperations>(some_operations(20));
+  auto few = std::make_shared<const RankOperations>(some_operations(1));
   std::vector<KnownRank> known(1000, {0, RankEnd::kRunning, 0, operations});
+  known[998] = {998, RankEnd::kDied, 0, operations};
+  known[999] = {999, RankEnd::kFinished, 0, few};
   const std::string bytes = encode_known_ranks(known);
   CHECK(bytes.size() <= kMaxOutcomeOperations + 8);
   std::vector<KnownRank> back;
   REQUIRE(decode_known_ranks(bytes, back));
-  CHECK(back.size() > 10);
-  CHECK(back.size() < 1000);
+  REQUIRE(back.size() == 1000);
+  CHECK(back[10].operations);
+  CHECK_FALSE(back[998].operations);
+  CHECK(back[998].rank == 998);
+  CHECK(back[998].end == RankEnd::kDied);
+  CHECK(back[999].end == RankEnd::kFinished);
+  CHECK(back[999].operations);  // it still fits
+}
+
+TEST_CASE("more ranks than fit by their ends alone are cut") {
+  std::vector<KnownRank> known(65'536, {1 << 30, RankEnd::kDied, 0, nullptr});
+  const std::string bytes = encode_known_ranks(known);
+  CHECK(bytes.size() <= kMaxOutcomeOperations + 8);
+  std::vector<KnownRank> back;
+  REQUIRE(decode_known_ranks(bytes, back));
+  CHECK(back.size() > 20'000);
+  CHECK(back.back().end == RankEnd::kDied);
 }
 
 }  // namespace muster

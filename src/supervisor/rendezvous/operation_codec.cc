@@ -27,6 +27,7 @@ constexpr auto kMost = static_cast<int64_t>(worker_page::kMaxNumber);
 constexpr int kMaxRank = 1 << 30;
 constexpr size_t kMaxCalls = kMaxOpenCalls + kMaxDoneCalls;
 constexpr size_t kMaxKnown = 65536;  // as many as a node may have workers
+constexpr size_t kMostOfEnd = 6;     // bytes of a rank and how it ended
 constexpr int kReduceOps = 5;
 constexpr int kEnds = 4;
 
@@ -145,15 +146,17 @@ void decode_operations(Reader& reader, RankOperations& operations) {
 
 std::string encode_known_ranks(const std::vector<KnownRank>& known) {
   std::string body;
-  size_t count = 0;
-  for (const KnownRank& one : known) {
-    std::string bytes;
-    put(bytes, clamped(one.rank, kMaxRank));
-    bytes += static_cast<char>(static_cast<int>(one.end) * 2 + (one.operations ? 1 : 0));
-    if (one.operations) bytes += encode_operations(*one.operations);
-    if (count == kMaxKnown || body.size() + bytes.size() > kMaxOutcomeOperations) break;
+  const size_t count = std::min(known.size(), kMaxOutcomeOperations / kMostOfEnd);
+  size_t room = kMaxOutcomeOperations - count * kMostOfEnd;
+  for (size_t i = 0; i < count; ++i) {
+    const KnownRank& one = known[i];
+    const std::string bytes = one.operations ? encode_operations(*one.operations) : "";
+    const bool fits = !bytes.empty() && bytes.size() <= room;
+    put(body, clamped(one.rank, kMaxRank));
+    body += static_cast<char>(static_cast<int>(one.end) * 2 + (fits ? 1 : 0));
+    if (!fits) continue;
     body += bytes;
-    ++count;
+    room -= bytes.size();
   }
   std::string out(1, static_cast<char>(kVersion));
   put(out, count);

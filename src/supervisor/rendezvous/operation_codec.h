@@ -15,7 +15,8 @@ namespace muster {
 
 // What one rank's may take; communicators that do not fit are left out, open ones last.
 inline constexpr size_t kMaxOperationBytes = size_t{16} << 10;
-// What those of a node may take in its outcome; ranks that do not fit are left out.
+// What those of a node may take in its outcome. Ranks whose operations do not fit tell their end
+// alone.
 inline constexpr size_t kMaxOutcomeOperations = size_t{128} << 10;
 
 std::string encode_operations(const RankOperations& operations);
