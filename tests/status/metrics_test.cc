@@ -87,6 +87,33 @@ TEST_CASE_FIXTURE(Measured, "a large job has no series for each rank") {
   CHECK(lines_of(text()) < 120);
 }
 
+TEST_CASE_FIXTURE(Measured, "nobody is kept waiting between two attempts") {
+  start(2, 1).start_attempt(2);
+  for (int rank = 0; rank < 2; ++rank) {
+    RankCommunicator world;
+    world.rank = rank;
+    world.size = 2;
+    world.members = {{0, 1, 2}};
+    if (rank == 0) {
+      RankCall& call = world.calls.emplace_back();
+      call.sequence = world.collectives = 1;
+      call.age_us = 60'000'000;
+    }
+    RankSample& one = samples.emplace_back();
+    one.rank = rank;
+    one.time_us = kStartSeconds * 1'000'000;
+    one.operations = std::make_shared<const RankOperations>(RankOperations{{world}});
+  }
+  CHECK(has("muster_collective_findings 1"));
+  CHECK(has("muster_collective_longest_wait_seconds 60"));
+  exits(1, 3 << 8).say(failure(1));
+  event::CollectivesFound kept{attempt, {}, 2};
+  kept.found.emplace_back().waited_us = 60'000'000;
+  say(kept).say(event::RestartScheduled{1, 1, 1, true});
+  CHECK(has("muster_collective_findings 0"));
+  CHECK(has("muster_collective_longest_wait_seconds 0"));
+}
+
 TEST_CASE_FIXTURE(Measured, "Prometheus' own tool has nothing to find fault with") {
   if (std::system("promtool --version > /dev/null 2>&1") != 0) return say_skipped("no promtool");
   start(4, 1).start_attempt(4).after_ms(1000);

@@ -326,6 +326,10 @@ TEST_CASE_FIXTURE(Status, "who keeps whom waiting is said while the job runs") {
   say(kept);
   CHECK(json()["collectives"].at(0)["text"] == "as it was");
   CHECK(json()["failure"]["collectives"].at(0)["text"] == "as it was");
+  // But it is not so any more.
+  say(event::RestartScheduled{1, 1, 1, true});
+  CHECK(json()["attention"].empty());
+  CHECK(json()["failure"]["collectives"].at(0)["text"] == "as it was");
 }
 
 // Everything at once, with texts that double when they are quoted.

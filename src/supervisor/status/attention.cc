@@ -80,8 +80,9 @@ std::vector<std::string> attention_lines(const StatusFacts& facts, const StoreWa
   std::vector<std::string> lines;
   const bool goes_on = facts.view.live && !state.end;
   if (goes_on && attempt != nullptr) {
-    // What comes first explains the rest.
-    for (size_t i = 0; i < std::min(collectives.found.size(), kCollectives); ++i)
+    // What comes first explains the rest. Those of an attempt that has ended are history.
+    const bool runs = state.phase == Phase::kRunning;
+    for (size_t i = 0; runs && i < std::min(collectives.found.size(), kCollectives); ++i)
       lines.push_back(collectives.found[i].text);
     if (!waits.groups.empty() && waits.longest_us >= kLongWaitUs)
       lines.push_back(waits_line(waits));

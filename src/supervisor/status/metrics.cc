@@ -236,7 +236,9 @@ void write_metrics(std::string& to, const StatusFacts& facts) {
   write_measures(metrics, facts.samples);
   write_named_values(metrics, facts.samples);
   const JobView& view = facts.view;
-  if (view.live && !view.state.end) write_collectives(metrics, collectives_now(facts));
+  if (!view.live || view.state.end) return;
+  const bool runs = view.state.phase == Phase::kRunning;  // else they are of an ended attempt
+  write_collectives(metrics, runs ? collectives_now(facts) : event::CollectivesFound());
 }
 
 }  // namespace muster
