@@ -42,6 +42,23 @@ Result<std::string> read_manifest(const std::string& folder) {
   return text;
 }
 
+struct ShardFile {
+  std::filesystem::path path;
+  int64_t generation = 0;
+};
+// All that are named like shards.
+Result<std::vector<ShardFile>> shard_files(const std::string& folder) {
+  std::error_code code;
+  std::vector<ShardFile> files;
+  std::filesystem::directory_iterator at(folder, code);
+  for (; !code && at != std::filesystem::directory_iterator(); at.increment(code)) {
+    const auto generation = detail::generation_of(at->path().filename().string());
+    if (generation) files.push_back({at->path(), *generation});
+  }
+  if (code) return detail::system_error("list", folder, code.value());
+  return files;
+}
+
 // Rank 0: the folder is there, and this is the number of the save that begins.
 Result<int64_t> next_generation(const std::string& folder) {
   std::error_code code;
@@ -56,23 +73,21 @@ Result<int64_t> next_generation(const std::string& folder) {
     if (manifest) generation = manifest->generation;
   }
   // Nor may a shard of a save that did not end be taken for one of this.
-  for (const auto& entry : std::filesystem::directory_iterator(folder, code)) {
-    const auto other = detail::generation_of(entry.path().filename().string());
-    if (other) generation = std::max(generation, *other);
-  }
+  const Result<std::vector<ShardFile>> files = shard_files(folder);
+  if (!files) return files.error();
+  for (const ShardFile& file : *files)
+    generation = std::max(generation, file.generation);
   return generation + 1;
 }
 
 // What is not named by the manifest any more. Failing here loses disk space, nothing else.
 void remove_older(const std::string& folder, int64_t generation) {
+  const Result<std::vector<ShardFile>> files = shard_files(folder);
+  if (!files) return;
   std::error_code code;
-  std::vector<std::filesystem::path> old;
-  for (const auto& entry : std::filesystem::directory_iterator(folder, code)) {
-    const auto other = detail::generation_of(entry.path().filename().string());
-    if (other && *other != generation) old.push_back(entry.path());
+  for (const ShardFile& file : *files) {
+    if (file.generation != generation) std::filesystem::remove(file.path, code);
   }
-  for (const auto& path : old)
-    std::filesystem::remove(path, code);
 }
 
 Result<void> write_manifest(const std::string& folder, const Manifest& manifest) {

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "nccl/train/failing_readdir.h"
 #include "nccl/train/file_bytes.h"
 #include "nccl/train/manifest.h"
 #include "nccl/train/ranks.h"
@@ -20,6 +21,7 @@ using muster::comm::World;
 using muster::train::Metadata;
 using muster::train::NamedTensor;
 using muster::train_test::contents;
+using muster::train_test::FailingReaddir;
 using muster::train_test::has;
 using muster::train_test::replace;
 using muster::train_test::run_ranks;
@@ -106,6 +108,34 @@ TEST_CASE("a save that fails on one rank leaves the one before") {
     const auto saved = mt::save_sharded(all, folder, wrong);
     REQUIRE_FALSE(saved);
     CHECK(saved.error().ranks == std::vector<int>{1});
+    Floats numbers(4);
+    REQUIRE(mt::load_sharded(all, folder, tensor(numbers)).value());
+    CHECK(numbers == part_of(all.rank(), 4, 8));
+  });
+}
+
+TEST_CASE("a folder that cannot be read to its end is an error on all ranks") {
+  const TemporaryFolder temporary;
+  const std::string folder = temporary.path("checkpoint");
+  save(2, folder, 4, 8);
+  const FailingReaddir failing("shard-1-");
+  run_ranks(2, [&](World&, Communicator& all) {
+    Floats numbers = part_of(all.rank(), 4, 8);
+    const auto saved = mt::save_sharded(all, folder, tensor(numbers));
+    REQUIRE_FALSE(saved);
+    CHECK(saved.error().ranks == std::vector<int>{0});
+    CHECK(has(saved.error().message, "Input/output error"));
+    REQUIRE(mt::load_sharded(all, folder, tensor(numbers)).value());
+  });
+}
+
+TEST_CASE("older shards that cannot be found stay, and the save is good") {
+  const TemporaryFolder temporary;
+  const std::string folder = temporary.path("checkpoint");
+  save(2, folder, 4, 8);
+  const FailingReaddir failing("shard-2-");  // after the save
+  save(2, folder, 4, 8);
+  run_ranks(2, [&](World&, Communicator& all) {
     Floats numbers(4);
     REQUIRE(mt::load_sharded(all, folder, tensor(numbers)).value());
     CHECK(numbers == part_of(all.rank(), 4, 8));
