@@ -16,11 +16,18 @@ namespace {
 
 // muster's own: loop, console, files, signals.
 constexpr uint64_t kOwnDescriptors = 64;
-// Per worker: two pipes, two log files and the files of their times, a pidfd and a cgroup file, and
-// the store connections of its process groups (each group of a PyTorch worker opens one or two).
-constexpr uint64_t kDescriptorsPerWorker = 18;
+// Two pipes, two log files and the files of their times, a pidfd, a cgroup file and a page.
+constexpr uint64_t kDescriptorsPerWorker = 9;
+// Each process group of a PyTorch worker opens one or two.
+constexpr uint64_t kStoreConnectionsPerWorker = 10;
 
 }  // namespace
+
+DescriptorNeed descriptors_for(int workers) {
+  const auto count = static_cast<uint64_t>(workers);
+  const uint64_t own = kOwnDescriptors + kDescriptorsPerWorker * count;
+  return {own, own + kStoreConnectionsPerWorker * count};
+}
 
 FdLimit raise_fd_limit() {
   rlimit limit{};
@@ -34,13 +41,13 @@ FdLimit raise_fd_limit() {
 }
 
 void make_room_for_descriptors(const FdLimit& limit, int workers) {
-  const uint64_t needed = kOwnDescriptors + kDescriptorsPerWorker * static_cast<uint64_t>(workers);
+  const uint64_t needed = descriptors_for(workers).most;
   const uint64_t last = std::min<uint64_t>({needed, limit.now, INT_MAX}) - 1;
   const UniqueFd high(fcntl(STDIN_FILENO, F_DUPFD_CLOEXEC, static_cast<int>(last)));
 }
 
 std::optional<std::string> fd_limit_too_low(const FdLimit& limit, int workers) {
-  const uint64_t needed = kOwnDescriptors + kDescriptorsPerWorker * static_cast<uint64_t>(workers);
+  const uint64_t needed = descriptors_for(workers).most;
   if (limit.now >= needed) return std::nullopt;
   return "the limit of " + std::to_string(limit.now) + " open files is too low for " +
          std::to_string(workers) + " workers, which may need " + std::to_string(needed) +

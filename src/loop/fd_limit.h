@@ -19,6 +19,14 @@ struct FdLimit {
 // in force.
 FdLimit raise_fd_limit();
 
+// Descriptors that this process may have with so many workers: what it opens itself, and at most,
+// with the connections of the workers to its store.
+struct DescriptorNeed {
+  uint64_t own = 0;
+  uint64_t most = 0;
+};
+DescriptorNeed descriptors_for(int workers);
+
 // Has the kernel's table of descriptors grow now, while no other thread shares it: later each
 // doubling waits for all processors (an RCU grace period), some 10 ms in the middle of a launch.
 void make_room_for_descriptors(const FdLimit& limit, int workers);

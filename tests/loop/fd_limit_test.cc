@@ -24,8 +24,19 @@ TEST_CASE("the table of descriptors has room for the workers before they come") 
   const FdLimit limit = raise_fd_limit();
   REQUIRE(limit.now > 200);
   make_room_for_descriptors(limit, 4);
-  CHECK(table_size() >= 64 + 4 * 18);
+  CHECK(static_cast<uint64_t>(table_size()) >= descriptors_for(4).most);
   // More than the limit allows is no trouble, and neither is a limit of nothing.
   make_room_for_descriptors({100, 100, 100}, 1'000'000);
   make_room_for_descriptors({1, 1, 1}, 4);
+}
+
+TEST_CASE("a limit is too low from what the workers may need on") {
+  const DescriptorNeed need = descriptors_for(100);
+  CHECK(need.own == 64 + 100 * 9);
+  CHECK(need.most == need.own + 100 * 10);
+  CHECK_FALSE(fd_limit_too_low({0, need.most, need.most}, 100));
+  const auto line = fd_limit_too_low({0, need.most - 1, need.most - 1}, 100);
+  REQUIRE(line);
+  CHECK(line->find("100 workers, which may need " + std::to_string(need.most)) !=
+        std::string::npos);
 }

@@ -8,16 +8,12 @@
 
 #include <cerrno>
 
+#include "loop/fd_limit.h"
 #include "nccl/report/worker_page.h"
 
 namespace muster {
 
 namespace {
-
-// What muster needs itself, and for each worker (pipes, logs, their times, a pidfd, a cgroup),
-// before a page may have a descriptor.
-constexpr uint64_t kOwnDescriptors = 64;
-constexpr uint64_t kDescriptorsPerWorker = 8;
 
 Result<UniqueFd> make_page() {
   UniqueFd page(::memfd_create("muster-worker", MFD_CLOEXEC | MFD_ALLOW_SEALING));
@@ -36,9 +32,8 @@ Result<UniqueFd> make_page() {
 
 WorkerPages::WorkerPages(int workers) {
   rlimit limit{};
-  const uint64_t needed =
-      kOwnDescriptors + (kDescriptorsPerWorker + 1) * static_cast<uint64_t>(workers);
-  if (::getrlimit(RLIMIT_NOFILE, &limit) == 0 && limit.rlim_cur < needed) {
+  const bool known = ::getrlimit(RLIMIT_NOFILE, &limit) == 0;
+  if (known && limit.rlim_cur < descriptors_for(workers).own) {
     failed_ = Error{EMFILE, "with a limit of " + std::to_string(limit.rlim_cur) + " open files " +
                                 std::to_string(workers) + " workers have none"};
   }
