@@ -29,6 +29,21 @@ TEST_CASE("of a long ring the calls that matter are kept") {
   CHECK(operations.communicators[0].calls[0].took_us == 500);
 }
 
+TEST_CASE("the last to end is told, and of those that ended at once the one entered last") {
+  RankOperations operations;
+  CHECK(last_ended(operations).call == nullptr);
+  RankCommunicator& communicator = operations.communicators.emplace_back();
+  for (uint64_t sequence = 1; sequence <= 4; ++sequence) {
+    RankCall& call = communicator.calls.emplace_back();
+    call.sequence = sequence;
+    call.age_us = 100 - static_cast<int64_t>(sequence);
+    // 1 ends 20 us ago, 2 and 3 end 10 us ago, 4 has not.
+    if (sequence < 4) call.took_us = call.age_us - (sequence == 1 ? 20 : 10);
+  }
+  CHECK(last_ended(operations).call == &communicator.calls[2]);
+  CHECK(last_ended(operations).communicator == &communicator);
+}
+
 TEST_CASE("members are kept as runs, and found again") {
   const std::vector<int32_t> ranks = {0, 8, 16, 24, 1, 2, 3, 40};
   RankCommunicator communicator;

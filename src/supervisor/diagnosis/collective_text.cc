@@ -114,20 +114,6 @@ LatestCall oldest_open(const RankOperations& operations) {
   return oldest;
 }
 
-LatestCall last_ended(const RankOperations& operations) {
-  LatestCall last;
-  for (const RankCommunicator& communicator : operations.communicators) {
-    for (const RankCall& call : communicator.calls) {
-      if (call.took_us < 0) continue;
-      const int64_t ago_us = call.age_us - call.took_us;
-      if (last.call == nullptr || ago_us < last.call->age_us - last.call->took_us) {
-        last = {&call, &communicator};
-      }
-    }
-  }
-  return last;
-}
-
 Whereabouts in_a_call(const KnownWorld& world, const KnownRank& known, const LatestCall& inside) {
   const RankCall& call = *inside.call;
   const std::string wait = " since " + wait_words(call.age_us + known.elapsed_us);

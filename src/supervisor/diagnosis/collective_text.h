@@ -38,10 +38,6 @@ Whereabouts whereabouts(const KnownWorld& world, int rank);
 
 // What a rank has been in for the longest time, or, if it is in nothing, what ended last; null if
 // there is nothing.
-struct LatestCall {
-  const RankCall* call = nullptr;
-  const RankCommunicator* communicator = nullptr;
-};
 LatestCall latest_call(const RankOperations& operations);
 
 void fill_operation(event::CollectiveFinding& finding, const RankCall& call,

@@ -78,6 +78,20 @@ RankOperations operations_of(const worker_page::PageContent& page, int64_t now_n
   return operations;
 }
 
+LatestCall last_ended(const RankOperations& operations) {
+  LatestCall last;
+  for (const RankCommunicator& communicator : operations.communicators) {
+    for (const RankCall& call : communicator.calls) {
+      if (call.took_us < 0) continue;
+      const int64_t ago_us = call.age_us - call.took_us;
+      if (last.call == nullptr || ago_us <= last.call->age_us - last.call->took_us) {
+        last = {&call, &communicator};
+      }
+    }
+  }
+  return last;
+}
+
 int member_at(const RankCommunicator& communicator, int rank) {
   for (const RankRun& run : communicator.members) {
     if (rank < run.count) return run.first + rank * run.step;

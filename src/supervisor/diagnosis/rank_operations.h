@@ -65,6 +65,14 @@ inline constexpr size_t kMaxRankCommunicators = worker_page::kMaxCommunicators;
 // `now_ns`: the page's clock when it was read.
 RankOperations operations_of(const worker_page::PageContent& page, int64_t now_ns);
 
+// Both null if there is none.
+struct LatestCall {
+  const RankCall* call = nullptr;
+  const RankCommunicator* communicator = nullptr;
+};
+// The last to end; of those that ended at once the one that was entered last.
+LatestCall last_ended(const RankOperations& operations);
+
 // The rank of the world that is `rank` in the communicator, -1 if that is not listed.
 int member_at(const RankCommunicator& communicator, int rank);
 

@@ -43,14 +43,8 @@ std::shared_ptr<const RankOperations> operations_in(const UniqueFd& page) {
 bool ended_in_broken_operation(const UniqueFd& page) {
   const std::shared_ptr<const RankOperations> operations = operations_in(page);
   if (!operations) return false;
-  const RankCall* last = nullptr;  // to end
-  for (const RankCommunicator& communicator : operations->communicators) {
-    for (const RankCall& call : communicator.calls) {
-      if (call.took_us < 0) continue;
-      if (!last || call.age_us - call.took_us <= last->age_us - last->took_us) last = &call;
-    }
-  }
-  return last && last->failed();
+  const RankCall* last = last_ended(*operations).call;
+  return last != nullptr && last->failed();
 }
 
 }  // namespace muster
