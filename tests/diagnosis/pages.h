@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <ctime>
 #include <memory>
 #include <numeric>
 #include <string>
@@ -27,6 +28,12 @@ inline std::vector<int32_t> first_ranks(int count) {
   std::iota(ranks.begin(), ranks.end(), 0);
   return ranks;
 }
+
+// Of this process, so that a busy machine does not count.
+struct CpuTime {
+  std::clock_t begin = std::clock();
+  double seconds() const { return static_cast<double>(std::clock() - begin) / CLOCKS_PER_SEC; }
+};
 
 // What the pages of a job's ranks say.
 class Pages {
@@ -54,6 +61,14 @@ class Pages {
     const auto at = std::find(members.begin(), members.end(), rank);
     made.rank = static_cast<int>(at - members.begin());
     return made;
+  }
+
+  // A copy of another rank's.
+  RankCommunicator& of(int rank, const RankCommunicator& like) {
+    for (RankCommunicator& one : operations(rank).communicators) {
+      if (one.id == like.id) return one = like;
+    }
+    return operations(rank).communicators.emplace_back(like);
   }
 
   // The rank has been in a call for `seconds`.

@@ -120,12 +120,8 @@ Whereabouts in_a_call(const KnownWorld& world, const KnownRank& known, const Lat
   if (!call.message()) {
     return {"is in " + call_words(call, *inside.communicator) + wait, false, false};
   }
-  std::string peer = "another rank";
-  for (const Group& group : world.groups) {
-    if (group.any->id != inside.communicator->id) continue;
-    const int rank = group.world_rank(call.root_or_peer);
-    if (rank >= 0) peer = "rank " + std::to_string(rank);
-  }
+  const int rank = world.group_of(*inside.communicator).world_rank(call.root_or_peer);
+  const std::string peer = rank >= 0 ? "rank " + std::to_string(rank) : "another rank";
   const bool sends = call.kind == OpKind::kSend;
   return {(sends ? "waits to send a message to " : "waits for a message from ") + peer + wait,
           false, false};

@@ -13,12 +13,12 @@ const RankCall* collective_at(const RankCommunicator& communicator, uint64_t seq
 }
 
 KnownWorld::KnownWorld(std::span<const KnownRank> ranks) {
-  std::map<std::pair<uint64_t, int>, size_t> at;
   for (const KnownRank& known : ranks) {
     by_rank.emplace(known.rank, &known);
     if (!known.operations) continue;
     for (const RankCommunicator& communicator : known.operations->communicators) {
-      const auto [found, fresh] = at.emplace(std::pair(communicator.id, communicator.size), 0);
+      const auto [found, fresh] =
+          group_at.emplace(std::pair(communicator.id, communicator.size), 0);
       if (fresh) {
         found->second = groups.size();
         groups.push_back({&communicator, {}});

@@ -5,6 +5,7 @@
 #include <map>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "supervisor/diagnosis/collectives.h"
@@ -52,10 +53,15 @@ struct KnownWorld {
   explicit KnownWorld(std::span<const KnownRank> ranks);
   std::unordered_map<int, const KnownRank*> by_rank;
   std::vector<Group> groups;
+  std::map<std::pair<uint64_t, int>, size_t> group_at;  // by id and size
 
   const KnownRank* find(int rank) const {
     const auto at = by_rank.find(rank);
     return at == by_rank.end() ? nullptr : at->second;
+  }
+  // Of a communicator that one of the ranks has told of.
+  const Group& group_of(const RankCommunicator& communicator) const {
+    return groups[group_at.at({communicator.id, communicator.size})];
   }
 };
 

@@ -19,13 +19,12 @@ std::optional<Ranked> death_finding(const KnownWorld& world, const KnownRank& de
     return last == nullptr || call.done() < last->done() ||
            (call.done() == last->done() && call.age_us < last->age_us);
   };
-  for (const Group& group : world.groups) {
-    for (const auto& [rank, one] : group.seats) {
-      if (one.known != &dead) continue;
-      for (const RankCall& call : one.communicator->calls) {
-        if (!newer(call)) continue;
-        std::tie(seat, last, of) = std::tuple(&one, &call, &group);
-      }
+  for (const RankCommunicator& communicator : dead.operations->communicators) {
+    const Group& group = world.group_of(communicator);
+    const Seat* own = group.seat(communicator.rank);
+    if (own->communicator != &communicator) continue;  // another has told that it is that rank
+    for (const RankCall& call : communicator.calls) {
+      if (newer(call)) std::tie(seat, last, of) = std::tuple(own, &call, &group);
     }
   }
   if (last == nullptr) return std::nullopt;
