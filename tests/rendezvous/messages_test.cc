@@ -350,6 +350,24 @@ TEST_CASE("the largest of everything fits into a frame") {
   }
 }
 
+TEST_CASE("long lists of ranks are cut between two numbers") {
+  std::string ranks;
+  for (int rank = 100'001; rank < 101'000; rank += 2)
+    ranks += (ranks.empty() ? "" : ",") + std::to_string(rank);
+  auto whole = [&](const std::string& cut) {
+    return cut.ends_with(",...") && ranks.starts_with(cut.substr(0, cut.size() - 3));
+  };
+  NodeOutcome outcome;
+  outcome.victims = {{ranks, "stopped by muster"}};
+  CHECK(whole(agent_round_trip(outcome).victims.at(0).ranks));
+  AttemptVerdict verdict;
+  event::CollectiveFinding& finding = verdict.collectives.found.emplace_back();
+  finding.suspects = finding.waiting = ranks;
+  const AttemptVerdict got = host_round_trip(verdict);
+  CHECK(whole(got.collectives.found.at(0).suspects));
+  CHECK(whole(got.collectives.found.at(0).waiting));
+}
+
 TEST_CASE("of another cause than the root the end of its excerpt is kept") {
   NodeOutcome outcome;
   outcome.root = some_failure(200);

@@ -21,4 +21,12 @@ std::string format_ranges(std::vector<int> numbers, std::string_view separator) 
   return text;
 }
 
+std::string cut_ranges(std::string_view ranges, size_t most) {
+  constexpr std::string_view kMore = "...";
+  if (ranges.size() <= most) return std::string(ranges);
+  const size_t room = most - std::min(most, kMore.size());
+  const size_t comma = ranges.substr(0, room).rfind(',');
+  return std::string(ranges.substr(0, comma + 1)) + std::string(kMore);  // npos + 1 is 0
+}
+
 }  // namespace muster

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "supervisor/cli/ranges.h"
 #include "supervisor/diagnosis/collective_text.h"
 #include "supervisor/status/status_ranks.h"
 
@@ -27,13 +28,6 @@ RankEnd end_of(RankShown shown) {
       break;
   }
   return RankEnd::kRunning;
-}
-
-// A list of ranges, cut between two of them.
-std::string cut_ranges(const std::string& ranges, size_t most) {
-  if (ranges.size() <= most) return ranges;
-  const size_t comma = ranges.rfind(',', most);
-  return ranges.substr(0, comma == std::string::npos ? 0 : comma + 1) + "...";
 }
 
 }  // namespace

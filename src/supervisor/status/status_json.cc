@@ -208,14 +208,8 @@ void Writer::victims(const AttemptState& attempt) {
   out.key("victims");
   out.begin_array();
   for (size_t i = 0; i < std::min(groups.size(), limits.victims); ++i) {
-    std::string ranks = groups[i].ranks;
-    if (ranks.size() > limits.ranges) {
-      const size_t comma = ranks.rfind(',', limits.ranges);
-      ranks.resize(comma == std::string::npos ? 0 : comma + 1);
-      ranks += "...";
-    }
     out.begin_row();
-    out.field("ranks", ranks);
+    out.field("ranks", cut_ranges(groups[i].ranks, limits.ranges));
     text("reason", groups[i].reason, limits.text / 2);
     out.end_object();
   }

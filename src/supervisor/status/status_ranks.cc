@@ -324,10 +324,7 @@ void write_status_ranks(JsonOut& out, const StatusFacts& facts, const StatusLimi
 }
 
 std::string short_ranges(std::vector<int> ranks, size_t max) {
-  std::string text = format_ranges(std::move(ranks));
-  if (text.size() <= max) return text;
-  const size_t comma = text.rfind(',', max);
-  return text.substr(0, comma == std::string::npos ? 0 : comma + 1) + "...";
+  return cut_ranges(format_ranges(std::move(ranks)), max);
 }
 
 std::string short_text(std::string_view text, size_t max) {

@@ -49,7 +49,7 @@ class SamplesByRank {
 void write_status_ranks(JsonOut& out, const StatusFacts& facts, const StatusLimits& limits,
                         const std::optional<RankList>& asked);
 
-// "0-7,12,..." in about `max` bytes.
+// "0-7,12,..." in at most `max` bytes.
 std::string short_ranges(std::vector<int> ranks, size_t max);
 
 // At most `max` bytes, without control characters.
