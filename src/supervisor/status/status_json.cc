@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "supervisor/cli/ranges.h"
 #include "supervisor/diagnosis/advice.h"
 #include "supervisor/diagnosis/wait_status.h"
 #include "supervisor/job/event_json.h"
