@@ -119,6 +119,15 @@ inline JobStory eventful_story() {
   found.excerpt = {"Traceback (most recent call last):", "  \"quoted\"\t", "ValueError"};
   found.excerpt_source = "stderr";
   found.note = "note";
+  found.line = "ValueError: bad";
+  found.line_source = "stderr";
+  found.evidence = {"cgroup /job: killed 1 process"};
+  found.victim = true;
+  found.blames = "0";
+  story.say(event::StallFound{0, "spinning", "1", "0,2", 1'700'000'000'000'000, "rank 1 spins"});
+  story.say(
+      event::EvidenceSaved{0, "node-a", "stalled", "/logs/stall_0", {"ranks 0,2: wait"}, "?"});
+  story.say(event::StallOver{0, 7'000'000, "rank 1 wrote again"});
   story.stops(0, 15).stops(2, 15).after_ms(10).exits(0, 15).after_ms(30'000).stops(2, 9);
   story.exits(2, 9).say(found).say(event::RestartScheduled{1, 1, 1, true});
   story.say(event::VictimsFound{0, {{"0,2", "stopped by muster"}}});
@@ -138,8 +147,8 @@ inline JobStory eventful_story() {
   story.say(event::StopOrdered{1, 2, StopReason::kSignal, "SIGINT on node-b"});
   story.say(event::RestartRequested{1, "HTTP from 127.0.0.1", "node-b"});
   story.say(event::SignalReceived{10, 55, 1000, "alice, kill", true, ""});
-  story.say(
-      event::LeftoverFound{77, "sleep 99", "S", "hrtimer_nanosleep", true, "ended by SIGTERM", "node-b"});
+  story.say(event::LeftoverFound{77, "sleep 99", "S", "hrtimer_nanosleep", true, "ended by SIGTERM",
+                                 "node-b"});
   story.ends(Outcome::kFailed, 127);
   return story;
 }

@@ -13,6 +13,19 @@ namespace muster {
 // How much of a worker's output is looked at, per stream.
 inline constexpr size_t kTailBytes = 64 * 1024;
 
+// Memory ran out around a worker.
+struct MemoryTrouble {
+  std::string cgroup;       // whose limit it was, "" for the whole machine
+  int64_t oom_kills = 0;    // that were counted since the worker was started
+  int64_t limit_bytes = 0;  // 0: none, or unknown
+};
+
+struct FullDisk {
+  std::string path;  // the folder of the worker that lies there
+  int64_t free_bytes = 0;
+  int64_t free_files = -1;  // inodes; -1: the file system has no such limit
+};
+
 // What is known about one dead (or never started) worker when the attempt is judged. Gathered by
 // the job, so that judging is pure.
 struct Evidence {
@@ -32,6 +45,12 @@ struct Evidence {
   bool error_file_present = false;
   std::string error_file_text;
   bool broken_operation = false;  // the last that its page shows had failed
+  int64_t max_rss_kib = 0;        // the most memory it had
+  // Of its cgroup and those above it, while it ran (diagnosis/memory_watch.h).
+  std::optional<MemoryTrouble> memory;
+  std::vector<std::string> kernel_lines;  // of the kernel's log, about it: OOM, segfault, Xid
+  std::vector<FullDisk> full_disks;       // file systems of its folders without room
+  std::string store_wait;  // the key that it waited for in the store when it ended, "" if none
 };
 
 // Judges one worker: kind, one-line message, excerpt, whether a restart may help. Never throws and

@@ -147,7 +147,18 @@ struct FailureFound {
   std::string message;               // one line
   std::vector<std::string> excerpt;  // last lines or end of the traceback
   std::string excerpt_source;        // "stderr", "stdout", "error file"
-  std::string note;                  // "error file unreadable: ...", hints
+  // The one line that shows it, as it was written, and where it stands: "stderr", "stdout",
+  // "error file", "kernel log", "cgroup". "" if only the wait status tells.
+  std::string line;
+  std::string line_source;
+  // What else was found at its death, a line each, at most kMaxEvidenceLines: "cgroup /job: killed
+  // 1 process for want of memory, limit 16 GiB".
+  std::vector<std::string> evidence;
+  std::string note;  // "error file unreadable: ...", hints
+  // What it shows is what another's failure does to a rank: a connection that broke, a wait that
+  // nobody ended. `blames`: the ranks that it names, "3", "0-2", "" if it names none.
+  bool victim = false;
+  std::string blames;
   // Set if communication with other ranks failed first: "timeout", "peer_lost", ... as the worker
   // library calls it, "operation_failed" if only its page tells.
   std::string comm_error;
@@ -157,6 +168,8 @@ struct FailureFound {
   std::string stdout_log;  // paths on `host`, "" if there is none
   std::string stderr_log;
 };
+
+inline constexpr size_t kMaxEvidenceLines = 12;
 
 // Ranks that ended only because of the failure, folded, so that it is small for any world size.
 struct VictimGroup {
@@ -193,11 +206,41 @@ struct CollectivesFound {
   int left_out = 0;
 };
 
+// The job makes no progress any more (supervisor/hang). Recorded where the coordinator is.
+struct StallFound {
+  int attempt = 0;
+  // What it looks like: rank_missing, spinning, all_idle, stopped, in_kernel, after_traceback,
+  // in_teardown.
+  std::string kind;
+  std::string suspects;  // ranks that differ from the others, "3"; "" if none does
+  std::string waiting;   // ranks that can do nothing about it
+  int64_t since_us = 0;  // unix time on the coordinator's clock: the last sign of life
+  std::string text;      // one line: who, since when, in what
+};
+
+// It goes on, or has ended.
+struct StallOver {
+  int attempt = 0;
+  int64_t lasted_us = 0;
+  std::string how;  // "rank 3 wrote again"
+};
+
+// Stacks and other evidence of running workers were saved on one node.
+struct EvidenceSaved {
+  int attempt = 0;
+  std::string host{};
+  std::string why;                  // "stalled", "asked by HTTP from 127.0.0.1"
+  std::string folder;               // on that host
+  std::vector<std::string> groups;  // ranks with like stacks: "ranks 0-2: pthread_cond_wait < ..."
+  std::string trouble;              // what could not be had, and why
+};
+
 struct RestartScheduled {
   int next_attempt = 0;
   int used = 0;
   int max = 0;
-  bool charged = true;  // false: only membership changed, which costs nothing of the budget
+  bool charged = true;   // false: only membership changed, which costs nothing of the budget
+  int64_t delay_ms = 0;  // it is put off so long (--restart-backoff)
 };
 
 struct LeftoverFound {
@@ -259,9 +302,10 @@ using EventBody =
     std::variant<event::JobStarted, event::AttemptStarted, event::WorkerSpawned, event::SpawnFailed,
                  event::FirstOutput, event::WorkerExited, event::SignalSent, event::SignalReceived,
                  event::StopOrdered, event::RestartRequested, event::FailureFound,
-                 event::VictimsFound, event::CollectivesFound, event::RestartScheduled,
-                 event::LeftoverFound, event::NodeJoined, event::NodeLost, event::NodesAwaited,
-                 event::Trouble, event::JobEnded>;
+                 event::VictimsFound, event::CollectivesFound, event::StallFound, event::StallOver,
+                 event::EvidenceSaved, event::RestartScheduled, event::LeftoverFound,
+                 event::NodeJoined, event::NodeLost, event::NodesAwaited, event::Trouble,
+                 event::JobEnded>;
 
 struct Event {
   int64_t seq = 0;  // from 0, no gaps

@@ -176,7 +176,12 @@ void describe(A&& a, event::FailureFound& e) {
   a("message", e.message);
   a("excerpt", e.excerpt);
   a("excerpt_source", e.excerpt_source);
+  a("line", e.line);
+  a("line_source", e.line_source);
+  a("evidence", e.evidence);
   a("note", e.note);
+  a("victim", e.victim);
+  a("blames", e.blames);
   a("comm_error", e.comm_error);
   a("can_heal", e.can_heal);
   a("ran_us", e.ran_us);
@@ -219,11 +224,39 @@ void describe(A&& a, event::CollectivesFound& e) {
 }
 
 template <typename A>
+void describe(A&& a, event::StallFound& e) {
+  a("attempt", e.attempt);
+  a("kind", e.kind);
+  a("suspects", e.suspects);
+  a("waiting", e.waiting);
+  a("since_us", e.since_us);
+  a("text", e.text);
+}
+
+template <typename A>
+void describe(A&& a, event::StallOver& e) {
+  a("attempt", e.attempt);
+  a("lasted_us", e.lasted_us);
+  a("how", e.how);
+}
+
+template <typename A>
+void describe(A&& a, event::EvidenceSaved& e) {
+  a("attempt", e.attempt);
+  a("host", e.host);
+  a("why", e.why);
+  a("folder", e.folder);
+  a("groups", e.groups);
+  a("trouble", e.trouble);
+}
+
+template <typename A>
 void describe(A&& a, event::RestartScheduled& e) {
   a("next_attempt", e.next_attempt);
   a("used", e.used);
   a("max", e.max);
   a("charged", e.charged);
+  a("delay_ms", e.delay_ms);
 }
 
 template <typename A>

@@ -45,6 +45,12 @@ std::vector<RankState> ranks_of(const std::vector<event::NodeSpan>& nodes) {
   return ranks;
 }
 
+template <typename T>
+void keep_last(std::vector<T>& list, T item, size_t most) {
+  if (list.size() >= most) list.erase(list.begin());
+  list.push_back(std::move(item));
+}
+
 struct Reducer {
   JobState& state;
   const Event& event;
@@ -163,6 +169,25 @@ struct Reducer {
 
   void operator()(const event::CollectivesFound& e) {
     if (AttemptState* attempt = find_attempt(state, e.attempt)) attempt->collectives = e;
+  }
+
+  void operator()(const event::StallFound& e) {
+    AttemptState* attempt = find_attempt(state, e.attempt);
+    if (!attempt) return;
+    if (attempt->stall) keep_last(attempt->past_stalls, *attempt->stall, kMaxPastStalls);
+    attempt->stall = e;
+  }
+
+  void operator()(const event::StallOver& e) {
+    AttemptState* attempt = find_attempt(state, e.attempt);
+    if (!attempt || !attempt->stall) return;
+    keep_last(attempt->past_stalls, *attempt->stall, kMaxPastStalls);
+    attempt->stall.reset();
+  }
+
+  void operator()(const event::EvidenceSaved& e) {
+    if (AttemptState* attempt = find_attempt(state, e.attempt))
+      keep_last(attempt->saved, e, kMaxEvidenceSaved);
   }
 
   void operator()(const event::NodeJoined& e) {

@@ -30,6 +30,9 @@ struct RankState {
   int stop_signal = 0;                         // last signal we sent
 };
 
+inline constexpr size_t kMaxPastStalls = 16;     // kept of an attempt
+inline constexpr size_t kMaxEvidenceSaved = 64;  // likewise, of all nodes
+
 struct AttemptState {
   int attempt = 0;
   int restart_count = 0;
@@ -44,6 +47,9 @@ struct AttemptState {
   std::vector<event::FailureFound> other_causes;       // independent ones, first first
   std::vector<event::VictimGroup> victims;             // told by the coordinator of several nodes
   std::optional<event::CollectivesFound> collectives;  // what its workers were doing at its end
+  std::optional<event::StallFound> stall;              // it makes no progress now
+  std::vector<event::StallFound> past_stalls;          // the last kMaxPastStalls of them
+  std::vector<event::EvidenceSaved> saved;             // the last kMaxEvidenceSaved of them
   std::string restart_asked_by;                        // who wanted another instead, "" if nobody
   int begun = 0;                                       // ranks that were started, or could not be
 

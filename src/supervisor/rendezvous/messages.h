@@ -17,7 +17,7 @@ namespace muster {
 // What travels over a control connection. The values of round.h go as they are; the rest is here.
 // docs/control-protocol.md says who sends what when.
 
-inline constexpr int kControlVersion = 3;
+inline constexpr int kControlVersion = 4;
 
 // Longest run id; a longer one cannot meet anybody.
 inline constexpr size_t kMaxRunId = 1024;

@@ -31,6 +31,11 @@ struct RankSample {
   int64_t heartbeat_us = 0;                              // unix; 0: never
   std::vector<std::pair<std::string, double>> values{};  // numbers with names of its own
   std::shared_ptr<const RankOperations> operations{};    // null: it uses no communicators
+  // Signs of life (supervisor/hang), of the worker with its descendants.
+  int64_t alive_us = 0;        // unix; the last time that it did anything; 0: unknown
+  bool spins = false;          // since then it used a core and did nothing else
+  char state = 0;              // of its main thread: 'R', 'S', 'D', 'T', ...; 0: unknown
+  std::string wait_channel{};  // where that thread waits in the kernel, "" if unknown
 };
 
 }  // namespace muster

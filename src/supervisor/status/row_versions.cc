@@ -70,6 +70,9 @@ struct Touching {
   TouchedRows operator()(const event::FailureFound& e) const { return of_rank(e.attempt, e.rank); }
   TouchedRows operator()(const event::VictimsFound& e) const { return of_attempt(e.attempt); }
   TouchedRows operator()(const event::CollectivesFound& e) const { return of_attempt(e.attempt); }
+  TouchedRows operator()(const event::StallFound& e) const { return of_attempt(e.attempt); }
+  TouchedRows operator()(const event::StallOver& e) const { return of_attempt(e.attempt); }
+  TouchedRows operator()(const event::EvidenceSaved&) const { return {}; }
   TouchedRows operator()(const event::RestartScheduled&) const { return of_phase(current()); }
   TouchedRows operator()(const event::LeftoverFound&) const { return of_attempt(current()); }
   TouchedRows operator()(const event::NodeJoined& e) const { return of_node(e.id); }

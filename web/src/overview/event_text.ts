@@ -14,6 +14,9 @@ const kGroupOf: Record<string, Group> = {
   failure_found: "failures",
   victims_found: "failures",
   collectives_found: "failures",
+  stall_found: "failures",
+  stall_over: "failures",
+  evidence_saved: "failures",
   spawn_failed: "failures",
   node_joined: "nodes",
   node_lost: "nodes",
@@ -91,6 +94,10 @@ const kSentences: Record<string, (event: JobEvent) => string> = {
     const found = Array.isArray(e["found"]) ? (e["found"] as { text?: unknown }[]) : [];
     return found.map((one) => text(one.text)).join("; ");
   },
+  stall_found: (e) => `no progress: ${text(e["text"])}`,
+  stall_over: (e) => `the job goes on: ${text(e["how"])}`,
+  evidence_saved: (e) =>
+    `evidence saved on ${text(e["host"])}: ${text(e["folder"])}${e["trouble"] ? `; ${text(e["trouble"])}` : ""}`,
   restart_scheduled: (e) =>
     `attempt ${text(e["next_attempt"])} follows${e["charged"] === false ? ", not charged to the restarts" : `, restart ${text(e["used"])} of ${text(e["max"])}`}`,
   leftover_found: (e) =>
