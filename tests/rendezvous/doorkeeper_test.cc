@@ -201,7 +201,7 @@ TEST_CASE_FIXTURE(DoorTest, "another run and another version are told so, and ma
     CHECK_FALSE(refuse.final);
     CHECK(
         refuse.reason ==
-        "the coordinator speaks version 3 of the control protocol, this node version 2: all nodes "
+        "the coordinator speaks version 4 of the control protocol, this node version 2: all nodes "
         "of a job must have the same muster");
   }
   CHECK(joined.empty());

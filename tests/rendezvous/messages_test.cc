@@ -47,7 +47,12 @@ event::FailureFound some_failure(size_t lines = 2, const std::string& text = "bo
   failure.message = text;
   failure.excerpt.assign(lines, text);
   failure.excerpt_source = text;
+  failure.line = text;
+  failure.line_source = text;
+  failure.evidence.assign(lines, text);
   failure.note = text;
+  failure.victim = true;
+  failure.blames = text;
   failure.can_heal = false;
   failure.ran_us = 12;
   failure.time_us = 1'700'000'000'000'000;

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "supervisor/cli/ranges.h"
 #include "supervisor/diagnosis/text_lines.h"
 #include "supervisor/job/event_json.h"
 #include "supervisor/job/json_fields.h"
@@ -113,24 +114,40 @@ struct Fitter {
     for (T& item : items)
       fit(item);
   }
+  void fit(event::FailureFound& failure) {
+    if (failure.evidence.size() > event::kMaxEvidenceLines)
+      failure.evidence.resize(event::kMaxEvidenceLines);
+    Fitter{kMaxEventText}.fit(failure.evidence);
+    Fitter{kMaxFindingText}.fit(failure.line);
+    Fitter{kMaxEventText}.fit(failure.line_source);
+    failure.blames = cut_ranges(failure.blames, kMaxEventText);
+    Fitter{kMaxEventText}.fit(failure.blames);
+    fit<event::FailureFound>(failure);
+  }
   void fit(std::vector<event::FailureFound>& failures) {
     if (failures.size() > kMaxOtherCauses) failures.resize(kMaxOtherCauses);
     for (event::FailureFound& failure : failures) {
       std::vector<std::string>& excerpt = failure.excerpt;
+      if (failure.evidence.size() > kMaxOthersExcerpt) failure.evidence.resize(kMaxOthersExcerpt);
       if (excerpt.size() > kMaxOthersExcerpt)  // the end says most
         excerpt.erase(excerpt.begin(), excerpt.end() - kMaxOthersExcerpt);
-      fit<event::FailureFound>(failure);
+      fit(failure);
     }
   }
   void fit(std::vector<event::CollectiveFinding>& findings) {
     if (findings.size() > kMaxCollectiveFindings) findings.resize(kMaxCollectiveFindings);
-    for (event::CollectiveFinding& finding : findings)
+    for (event::CollectiveFinding& finding : findings) {
+      finding.suspects = cut_ranges(finding.suspects, kMaxFindingText);
+      finding.waiting = cut_ranges(finding.waiting, kMaxFindingText);
       Fitter{kMaxFindingText}.fit<event::CollectiveFinding>(finding);
+    }
   }
   void fit(std::vector<event::VictimGroup>& groups) {
     if (groups.size() > kMaxVictimGroups) groups.resize(kMaxVictimGroups);
-    for (event::VictimGroup& group : groups)
+    for (event::VictimGroup& group : groups) {
+      group.ranks = cut_ranges(group.ranks, max_text);
       fit<event::VictimGroup>(group);
+    }
   }
 };
 
