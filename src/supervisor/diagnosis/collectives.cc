@@ -282,12 +282,12 @@ class GroupLook {
     add_gone(text);
     text += "; " + wait_text(s.waiting_ranks());
     if (const std::string what = it(); what == operation) text += " in " + what;
-    if (!s.died.empty() || !s.ended.empty() || !s.closed.empty()) {
+    const bool left = !s.died.empty() || !s.ended.empty() || !s.closed.empty();
+    const bool only_gone = s.missing.empty() && s.unmade.empty();
+    if (left || only_gone) {
       ranked.weight = Ranked::kDied;
-    } else if (!s.missing.empty()) {
-      if (!whereabouts(world_, s.missing.front()).idle) ranked.weight = Ranked::kBusy;
-    } else if (s.unmade.empty()) {  // nobody but such as are gone
-      ranked.weight = Ranked::kDied;
+    } else if (!s.missing.empty() && !whereabouts(world_, s.missing.front()).idle) {
+      ranked.weight = Ranked::kBusy;
     }
     found.push_back(std::move(ranked));
   }

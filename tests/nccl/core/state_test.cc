@@ -138,6 +138,7 @@ TEST_CASE("who waits for a place in the background is told of an abort as such")
 TEST_CASE_FIXTURE(Fixture, "messages that end are seen behind many that wait") {
   script->hold_kind(OpKind::kRecv);
   std::vector<Work> waiting;
+  waiting.reserve(200);
   for (int i = 0; i < 200; ++i)
     waiting.push_back(all.irecv(numbers, 1, i));
   static_cast<void>(all.isend(numbers, 1));  // nobody waits for it
