@@ -26,6 +26,7 @@
 #include "supervisor/live_status.h"
 #include "supervisor/logs/job_logs.h"
 #include "supervisor/rendezvous/rendezvous.h"
+#include "supervisor/stacks/evidence_saver.h"
 #include "supervisor/workers/proc_fs.h"
 
 namespace muster {
@@ -127,6 +128,7 @@ class Run {
                          [this](const std::string& line) { logs_->say("muster: " + line); }};
   std::unique_ptr<Rendezvous> link_;
   std::unique_ptr<Job> job_;
+  std::unique_ptr<EvidenceSaver> evidence_;
   std::unique_ptr<LiveStatus> status_;
   std::unique_ptr<GuardChannel> guard_;
   FdLimit file_limit_;
@@ -144,6 +146,8 @@ Result<void> Run::build() {
   make_room_for_descriptors(file_limit_, static_cast<int>(launch_.plan.workers.size()));
   if (Result<void> logs = build_logs(); !logs) return logs;
   if (Result<void> link = build_link(); !link) return link;
+  evidence_ = std::make_unique<EvidenceSaver>(
+      EvidenceSaver::Parts{loop_, recorder_, logs_->run_dir(), launch_.plan.host});
   observe();
   job_ = std::make_unique<Job>(Job::Parts{loop_, launch_.plan, recorder_, *logs_, *link_,
                                           watchdog_settings(launch_.plan.inherited),
@@ -236,6 +240,7 @@ void Run::observe() {
   });
   recorder_.observe([this](const JobState&, const Event& event) {
     uneven_.observe(event);
+    evidence_->observe(event);
     if (link_) link_->report(event);
   });
   const Options& options = launch_.plan.options;

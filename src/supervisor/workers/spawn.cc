@@ -139,6 +139,9 @@ MUSTER_IN_CHILD int child_main(void* argument) {
     child_fail(plan, Step::kSession);
   }
   if (syscall(SYS_setsid) < 0) child_fail(plan, Step::kSession);
+  // Where the kernel lets a process be traced by its ancestors alone (Yama, Ubuntu's default), this
+  // lets what muster starts look at it as well. Elsewhere the call is unknown.
+  syscall(SYS_prctl, PR_SET_PTRACER, plan->parent, 0, 0, 0);
   // A cgroup is a second net below the process group; without it a worker still runs.
   if (plan->cgroup >= 0) {
     const long procs = syscall(SYS_openat, plan->cgroup, "cgroup.procs", O_WRONLY | O_CLOEXEC);

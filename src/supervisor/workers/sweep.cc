@@ -70,6 +70,10 @@ std::string why_still_there(const ProcStat& stat) {
 
 }  // namespace
 
+bool is_musters_own(const ProcStat& found) {
+  return found.ppid == getpid() && found.session == getsid(0);
+}
+
 bool Sweep::signal_once(const ProcStat& found, int signal) {
   Target& target = targets_[found.pid];
   if (!target.stat.same_process(found)) {
@@ -113,7 +117,7 @@ std::vector<event::LeftoverFound> Sweep::report() const {
   std::vector<event::LeftoverFound> reported;
   std::map<int, ProcStat> living;
   for (const ProcStat& stat : descendants_of(getpid())) {
-    if (!is_zombie(stat)) living.emplace(stat.pid, stat);
+    if (!is_zombie(stat) && !is_musters_own(stat)) living.emplace(stat.pid, stat);
   }
   for (const auto& [pid, stat] : living) {
     event::LeftoverFound found = leftover(stat);

@@ -12,6 +12,10 @@
 
 namespace muster {
 
+// What muster starts for itself (supervisor/stacks) stays in its session; workers begin their own,
+// and nobody can go back into an older one.
+bool is_musters_own(const ProcStat& found);
+
 // Ends what workers leave behind: background children, daemons in sessions of their own, whatever
 // those start meanwhile. It looks for descendants of this process, which is their subreaper, so
 // nothing that a worker did not start is ever touched. Owned by a WorkerGroup, which says when.

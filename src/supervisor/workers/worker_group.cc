@@ -58,6 +58,7 @@ struct WorkerGroup::Impl {
   void signal_worker(int pid, int signal, bool to_group, StopReason why);
   void sweep_leftovers();
   bool ours_to_sweep(const ProcStat& found) const;
+  bool only_musters_own_left() const;
 
   Loop& loop;
   const Limits limits;
@@ -118,7 +119,7 @@ void WorkerGroup::Impl::settle() {
     sweep_leftovers();
   }
   if (!flush_outbox()) return;
-  const bool over = living.empty() && nobody_left;
+  const bool over = living.empty() && (nobody_left || (sealed && only_musters_own_left()));
   if (sealed && (over || ladder.exhausted(Clock::now()))) return finish();
   arm_timer();
 }
@@ -243,8 +244,16 @@ void WorkerGroup::Impl::signal_worker(int pid, int signal, bool to_group, StopRe
   outbox.push_back({living.at(pid), pid, signal, to_group, why});
 }
 
+bool WorkerGroup::Impl::only_musters_own_left() const {
+  for (const ProcStat& found : descendants_of(getpid())) {
+    if (!is_musters_own(found)) return false;
+  }
+  return true;
+}
+
 bool WorkerGroup::Impl::ours_to_sweep(const ProcStat& found) const {
   if (living.count(found.pid) != 0) return false;  // the ladder's own business
+  if (is_musters_own(found)) return false;
   if (level == SIGKILL || living.empty()) return true;
   // While others live, only the session of a dead worker is certainly nobody's any more. A daemon
   // may still be of use to the worker that started it.

@@ -1,0 +1,79 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "loop/fd_watch.h"
+#include "loop/loop.h"
+#include "loop/timer.h"
+#include "supervisor/job/recorder.h"
+#include "supervisor/stacks/own_child.h"
+#include "supervisor/stacks/probe.h"
+#include "supervisor/workers/proc_fs.h"
+
+namespace muster {
+
+// Saves what can be seen of this node's running workers from outside, without a signal to them:
+// where each of their threads is, in the kernel and in their own code. A file for each rank goes to
+// attempt_<n>/stacks_<k>/ in the run's folder, and ranks that do the same are told together in an
+// EvidenceSaved. Owned by the supervisor's main.
+class EvidenceSaver {
+ public:
+  struct Parts {
+    Loop& loop;
+    Recorder& recorder;
+    std::string run_dir;  // "" without logs: then only the groups are told
+    std::string host;
+    std::string proc = kProc;
+  };
+  using Done = std::function<void(const event::EvidenceSaved&)>;
+
+  // All of it takes no longer; what is not there by then is said to be missing.
+  static constexpr Milliseconds kPatience{20'000};
+  // Of one attempt. Whoever asks again gets told so.
+  static constexpr int kMaxSaves = 32;
+  // Most that is taken of what the probe tells.
+  static constexpr size_t kMaxAnswer = 1024 * 1024;
+
+  explicit EvidenceSaver(Parts parts);
+  ~EvidenceSaver();
+  EvidenceSaver(const EvidenceSaver&) = delete;
+  EvidenceSaver& operator=(const EvidenceSaver&) = delete;
+
+  // Begins, and records an EvidenceSaved when it is done, always, if only with its trouble; then
+  // calls `done`, from the loop. Who asks while one is on its way shares its result.
+  void save(const std::string& why, Done done = nullptr);
+
+  // For the recorder's observers: when the workers are told to stop there is nothing left to see.
+  void observe(const Event& event);
+
+  bool busy() const { return child_.has_value() || starting_; }
+
+ private:
+  std::vector<ProbeTarget> targets() const;
+  void start(const std::vector<ProbeTarget>& targets);
+  void on_output();
+  void take_lines();
+  void finish(const std::string& trouble);
+
+  Parts parts_;
+  event::EvidenceSaved saved_;  // that is on its way
+  std::vector<Done> done_;
+  bool starting_ = false;
+  std::optional<OwnChild> child_;
+  Owned<FdWatch> watch_;  // goes before the child with the descriptor
+  Owned<Timer> patience_;
+  std::string unread_;
+  size_t taken_ = 0;
+  ProbeAnswer answer_;
+  size_t asked_ranks_ = 0;
+  int attempt_ = -1;
+  int saves_ = 0;  // of that attempt
+  std::shared_ptr<EvidenceSaver*> self_;
+};
+
+}  // namespace muster

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/stacks/own_child.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <linux/close_range.h>
+#include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/syscall.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+namespace muster {
+
+namespace {
+
+// glibc 2.36 names it, older ones do not.
+constexpr idtype_t kPidFd = static_cast<idtype_t>(3);
+constexpr int kFirstFree = 3;
+// How long a killed one may take to go, unless it hangs in the kernel.
+constexpr int kEndMs = 20;
+
+void reset_signals() {
+  for (int number = 1; number < NSIG; ++number)
+    ::signal(number, SIG_DFL);
+  sigset_t none;
+  sigemptyset(&none);
+  ::sigprocmask(SIG_SETMASK, &none, nullptr);
+}
+
+// Leaves `out`, and the null device as standard streams.
+int keep_only(int out) {
+  const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
+  const int kept = ::fcntl(out, F_DUPFD_CLOEXEC, kFirstFree);
+  if (null < 0 || kept < 0) ::_exit(1);
+  for (int fd = 0; fd < kFirstFree; ++fd)
+    ::dup2(null, fd);
+  if (kept > kFirstFree) ::syscall(SYS_close_range, kFirstFree, kept - 1, 0);
+  ::syscall(SYS_close_range, kept + 1, ~0U, 0);
+  return kept;
+}
+
+[[noreturn]] void run_child(pid_t parent, const char* name, int out,
+                            const std::function<void(int)>& work) {
+  // Handlers first: they would write into descriptors of the loop that are then another's.
+  reset_signals();
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+  if (::getppid() != parent) ::_exit(1);
+  ::prctl(PR_SET_NAME, name, 0, 0, 0);
+  work(keep_only(out));
+  ::_exit(0);
+}
+
+}  // namespace
+
+Result<OwnChild> OwnChild::start(const char* name, const std::function<void(int out)>& work) {
+  int ends[2] = {-1, -1};
+  if (::pipe2(ends, O_CLOEXEC) != 0) return errno_error(errno, "make a pipe");
+  UniqueFd reader(ends[0]);
+  UniqueFd writer(ends[1]);
+  // The child alone gets to write into a blocking end.
+  ::fcntl(reader.get(), F_SETFL, O_NONBLOCK);
+  const pid_t parent = ::getpid();
+  const pid_t pid = ::fork();
+  if (pid < 0) return errno_error(errno, "fork");
+  if (pid == 0) run_child(parent, name, writer.get(), work);
+  // Nobody reaps it before this thread returns to the loop.
+  UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+  if (!pidfd) {
+    const int error = errno;
+    ::kill(pid, SIGKILL);
+    while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
+    }
+    return errno_error(error, "open a process");
+  }
+  return OwnChild(std::move(pidfd), std::move(reader));
+}
+
+OwnChild::~OwnChild() {
+  end();
+}
+
+void OwnChild::end() {
+  if (!pidfd_) return;
+  ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
+  pollfd ended{pidfd_.get(), POLLIN, 0};
+  ::poll(&ended, 1, kEndMs);
+  siginfo_t info{};
+  ::waitid(kPidFd, static_cast<id_t>(pidfd_.get()), &info, WEXITED | WNOHANG);
+  pidfd_.reset();
+}
+
+}  // namespace muster

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The lines: "W" (a file was written), "R <rank> <activity>", "T <trouble>".
+#include "supervisor/stacks/probe.h"
+
+#include <errno.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <charconv>
+#include <ctime>
+
+#include "loop/result.h"
+#include "supervisor/job/closing.h"
+#include "supervisor/stacks/stack_text.h"
+
+namespace muster {
+
+namespace {
+
+constexpr size_t kMaxTroubles = 16;
+
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  return text;
+}
+
+std::string now_text() {
+  const std::time_t now = std::time(nullptr);
+  std::tm utc{};
+  ::gmtime_r(&now, &utc);
+  char text[32];
+  const size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
+  return std::string(text, size);
+}
+
+class Probe {
+ public:
+  Probe(const ProbeOrder& order, const std::function<void(std::string_view)>& tell)
+      : order_(order), tell_(tell), now_(now_text()) {}
+
+  void run() {
+    if (!order_.folder.empty() && ::mkdir(order_.folder.c_str(), 0755) != 0) {
+      const int error = errno;
+      trouble(errno_error(error, "make " + order_.folder).message);
+    }
+    for (const ProbeTarget& target : order_.targets)
+      save(view_rank(target.rank, target.pid, order_.proc));
+  }
+
+ private:
+  void trouble(const std::string& message) { tell_("T " + one_line(message)); }
+
+  void save(const RankView& view) {
+    tell_("R " + std::to_string(view.rank) + " " + one_line(activity(view)));
+    if (order_.folder.empty()) return;
+    const std::string rank = std::to_string(view.rank);
+    const std::string head = "rank " + rank + " (pid " + std::to_string(view.pid) + ") on " +
+                             order_.host + " at " + now_ + ": " + order_.why;
+    Result<void> written =
+        write_whole_file(order_.folder + "/rank_" + rank + ".txt", rank_text(view, head));
+    if (written) return tell_("W");
+    trouble(written.error().message);
+  }
+
+  const ProbeOrder& order_;
+  const std::function<void(std::string_view)>& tell_;
+  const std::string now_;
+};
+
+}  // namespace
+
+void run_probe(const ProbeOrder& order, const std::function<void(std::string_view)>& tell) {
+  Probe(order, tell).run();
+}
+
+void ProbeAnswer::take(std::string_view line) {
+  const std::string_view rest = line.size() > 2 ? line.substr(2) : std::string_view();
+  if (line == "W") wrote = true;
+  if (line.starts_with("T ") && troubles.size() < kMaxTroubles) troubles.emplace_back(rest);
+  if (!line.starts_with("R ")) return;
+  int rank = 0;
+  const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), rank);
+  if (error != std::errc()) return;
+  const auto at = static_cast<size_t>(end - rest.data());
+  activity[rank] = rest.substr(std::min(rest.size(), at + 1));
+}
+
+}  // namespace muster

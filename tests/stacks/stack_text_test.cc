@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "supervisor/stacks/stack_text.h"
+
+#include <doctest/doctest.h>
+
+using namespace muster;
+
+namespace {
+
+using Lines = std::vector<std::string>;
+
+RankView rank_in(int rank, char state, const std::string& channel, const std::string& call) {
+  ThreadView thread;
+  thread.tid = 100 + rank;
+  thread.name = "python";
+  thread.state = state;
+  thread.wait_channel = channel;
+  thread.system_call = call;
+  RankView view;
+  view.rank = rank;
+  view.pid = 100 + rank;
+  view.processes.push_back({100 + rank, "python", {thread}, 0, {}, ""});
+  return view;
+}
+
+}  // namespace
+
+TEST_CASE("ranks that do the same are one line, and the odd one is named") {
+  CHECK(group_lines({{0, "a"}, {1, "a"}, {2, "b"}, {3, "a"}}) ==
+        Lines{"ranks 0-1, 3: a", "rank 2 differs: b"});
+  CHECK(group_lines({{0, "a"}, {1, "a"}, {2, "a"}, {3, "b"}, {4, "b"}}) ==
+        Lines{"ranks 0-2: a", "ranks 3-4 differ: b"});
+}
+
+TEST_CASE("of two halves neither is the odd one") {
+  CHECK(group_lines({{0, "a"}, {1, "b"}}) == Lines{"rank 0: a", "rank 1: b"});
+}
+
+TEST_CASE("a rank of which nothing could be seen says so") {
+  CHECK(group_lines({{0, ""}}) == Lines{"rank 0: nothing could be seen"});
+  CHECK(group_lines({}).empty());
+}
+
+TEST_CASE("lines and their lengths are bounded, and the rest is counted") {
+  std::vector<RankActivity> ranks;
+  ranks.reserve(100);
+  for (int rank = 0; rank < 100; ++rank)
+    ranks.push_back({rank, std::to_string(rank) + std::string(1'000, 'x')});
+  const Lines lines = group_lines(ranks);
+  CHECK(lines.size() == kMaxGroups);
+  CHECK(lines.back() == "and 85 more groups");
+  CHECK(lines.front().size() == kMaxGroupText);
+}
+
+TEST_CASE("what a rank does is told by its main thread") {
+  CHECK(activity(rank_in(0, 'S', "futex_wait_queue", "futex")) ==
+        "asleep in futex_wait_queue (futex)");
+  CHECK(activity(rank_in(0, 'R', "", "")) == "running");
+  CHECK(activity(RankView{}).empty());
+}
+
+TEST_CASE("the file shows every thread with what is known of it") {
+  RankView view = rank_in(3, 'D', "nfs_wait", "read");
+  view.processes[0].threads[0].kernel = {"nfs_wait", "vfs_read"};
+  view.processes[0].threads[0].native = {{"read", "libc.so.6", ""}, {"", "a.out", ""}};
+  view.processes[0].threads_left_out = 2;
+  view.processes_left_out = 1;
+  CHECK(rank_text(view, "rank 3") ==
+        "rank 3\n"
+        "\n"
+        "process 103 python\n"
+        "  thread 103 python: stuck in the kernel in nfs_wait (read)\n"
+        "    kernel: nfs_wait\n"
+        "    kernel: vfs_read\n"
+        "    #0 read in libc.so.6\n"
+        "    #1 ? in a.out\n"
+        "  and 2 more threads\n"
+        "\n"
+        "and 1 more processes\n");
+}
