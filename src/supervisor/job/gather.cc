@@ -103,7 +103,7 @@ Item item_for(const AttemptState& attempt, int local_rank, const JobLogs& logs) 
 }  // namespace
 
 void gather_evidence(Loop& loop, const AttemptState& attempt, const JobLogs& logs,
-                     const WorkerPages& pages,
+                     const WorkerPages& pages, const Surroundings& surroundings,
                      const std::optional<event::SpawnFailed>& spawn_failed,
                      std::function<void(std::vector<Evidence>)> on_gathered) {
   auto items = std::make_shared<std::vector<Item>>();
@@ -127,6 +127,8 @@ void gather_evidence(Loop& loop, const AttemptState& attempt, const JobLogs& log
     e.stopped_for = rank.stopped_for;
     e.stop_signal = rank.stop_signal;
     e.wrote_output = rank.wrote_stdout || rank.wrote_stderr;
+    e.max_rss_kib = rank.max_rss_kib;
+    surroundings.fill(e);
     item.page = pages.find(rank.local_rank);
     items->push_back(std::move(item));
   }

@@ -7,6 +7,7 @@
 
 #include "loop/loop.h"
 #include "supervisor/diagnosis/diagnose.h"
+#include "supervisor/evidence/surroundings.h"
 #include "supervisor/job/state.h"
 #include "supervisor/logs/job_logs.h"
 #include "supervisor/workers/worker_pages.h"
@@ -18,7 +19,7 @@ namespace muster {
 // read in the pool: they may lie on a file system that stalls;
 // then the verdict has to do without them.
 void gather_evidence(Loop& loop, const AttemptState& attempt, const JobLogs& logs,
-                     const WorkerPages& pages,
+                     const WorkerPages& pages, const Surroundings& surroundings,
                      const std::optional<event::SpawnFailed>& spawn_failed,
                      std::function<void(std::vector<Evidence>)> on_gathered);
 

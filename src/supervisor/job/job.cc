@@ -63,6 +63,7 @@ void Job::start_attempt() {
   stopped_ = false;
   trouble_.clear();
   operations_.clear();
+  surroundings_ = std::make_unique<Surroundings>();
   pages_ = std::make_unique<WorkerPages>(static_cast<int>(parts_.plan.workers.size()));
   watchdogs_ = std::make_unique<Watchdogs>(
       parts_.loop, parts_.watchdogs,
@@ -218,11 +219,13 @@ void Job::on_worker_exit(const WorkerEnd& end) {
   parts_.recorder.record(event::WorkerExited{assignment_.attempt, rank_of(end.local_rank),
                                              end.local_rank, end.pid, end.wait_status,
                                              end.max_rss_kib});
-  if (stage_ != Stage::kRunning) return;
   if (end.wait_status == 0) return;
-  begin_stop(SIGTERM, StopReason::kFailure);
   const JobState& state = parts_.recorder.state();
-  fail(preliminary_failure(state, *state.current()->find(rank_of(end.local_rank))));
+  const RankState& rank = *state.current()->find(rank_of(end.local_rank));
+  if (rank.stopped_for == StopReason::kNone) surroundings_->note_death(end.pid, end.wait_status);
+  if (stage_ != Stage::kRunning) return;
+  begin_stop(SIGTERM, StopReason::kFailure);
+  fail(preliminary_failure(state, *state.current()->find(rank_of(end.local_rank)), *surroundings_));
 }
 
 // The other nodes are to stop too, without waiting for our evidence.
@@ -357,7 +360,7 @@ void Job::settle_if_quiet() {
 void Job::judge_attempt() {
   const AttemptState* attempt = parts_.recorder.state().current();
   MUST(attempt != nullptr);
-  gather_evidence(parts_.loop, *attempt, parts_.logs, *pages_, spawn_failed_,
+  gather_evidence(parts_.loop, *attempt, parts_.logs, *pages_, *surroundings_, spawn_failed_,
                   [this, alive = alive_](const std::vector<Evidence>& evidence) {
                     if (*alive) report_outcome(evidence);
                   });
@@ -367,6 +370,7 @@ void Job::report_outcome(const std::vector<Evidence>& evidence) {
   group_.reset();
   watchdogs_.reset();
   pages_.reset();
+  surroundings_.reset();
   std::optional<Verdict> verdict = judge(evidence);
   if (stuck_) {
     Verdict stuck{*stuck_, {}, {}};

@@ -58,13 +58,15 @@ NodeOutcome outcome_of(const JobState& state, const JobLogs& logs,
   return outcome;
 }
 
-event::FailureFound preliminary_failure(const JobState& state, const RankState& rank) {
+event::FailureFound preliminary_failure(const JobState& state, const RankState& rank,
+                                        const Surroundings& surroundings) {
   Evidence evidence;
   evidence.attempt = state.current()->attempt;
   evidence.rank = rank.rank;
   evidence.local_rank = rank.local_rank;
   evidence.pid = rank.pid;
   evidence.wait_status = rank.wait_status;
+  surroundings.fill(evidence);
   return diagnose(evidence);
 }
 

@@ -5,6 +5,7 @@
 #include <span>
 
 #include "supervisor/diagnosis/diagnose.h"
+#include "supervisor/evidence/surroundings.h"
 #include "supervisor/job/state.h"
 #include "supervisor/logs/job_logs.h"
 #include "supervisor/rendezvous/round.h"
@@ -20,7 +21,9 @@ NodeOutcome outcome_of(const JobState& state, const JobLogs& logs,
 // Adds what only the node knows on which it happened.
 void complete_failure(event::FailureFound& failure, const JobState& state, const JobLogs& logs);
 
-// Of a failure whose evidence is not gathered yet: judged by its wait status alone.
-event::FailureFound preliminary_failure(const JobState& state, const RankState& rank);
+// Of a failure whose evidence is not gathered yet: judged by its wait status and by what could be
+// noted at once.
+event::FailureFound preliminary_failure(const JobState& state, const RankState& rank,
+                                        const Surroundings& surroundings);
 
 }  // namespace muster

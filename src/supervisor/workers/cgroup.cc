@@ -50,10 +50,28 @@ std::string unescape(std::string_view text) {
   return plain;
 }
 
-std::optional<std::string> own_path(std::string_view cgroup) {
+// Whether `wanted` is one of the names in a list with commas between them.
+bool lists(std::string_view names, std::string_view wanted) {
+  while (!names.empty()) {
+    const size_t end = names.find(',');
+    if (names.substr(0, end) == wanted) return true;
+    names.remove_prefix(end == std::string_view::npos ? names.size() : end + 1);
+  }
+  return false;
+}
+
+std::optional<std::string> own_path(std::string_view controller, std::string_view cgroup) {
   while (!cgroup.empty()) {
+    // number:controllers:path
     const std::string_view line = next_line(cgroup);
-    if (line.rfind("0::/", 0) == 0) return std::string(line.substr(3));
+    const size_t first = line.find(':');
+    const size_t second = line.find(":/", first + 1);
+    if (first == std::string_view::npos || second == std::string_view::npos) continue;
+    const std::string_view names = line.substr(first + 1, second - first - 1);
+    const bool unified = line.substr(0, first) == "0" && names.empty();
+    if (controller.empty() ? unified : lists(names, controller)) {
+      return std::string(line.substr(second + 1));
+    }
   }
   return std::nullopt;
 }
@@ -116,8 +134,9 @@ void remove_stale_trees(const std::string& base) {
 
 }  // namespace
 
-std::optional<std::string> cgroup2_directory(std::string_view cgroup, std::string_view mountinfo) {
-  const std::optional<std::string> path = own_path(cgroup);
+std::optional<CgroupPlace> cgroup_place(std::string_view controller, std::string_view cgroup,
+                                        std::string_view mountinfo) {
+  const std::optional<std::string> path = own_path(controller, cgroup);
   if (!path) return std::nullopt;
   while (!mountinfo.empty()) {
     // id parent major:minor root mount-point options [optional ...] - type source options
@@ -125,15 +144,22 @@ std::optional<std::string> cgroup2_directory(std::string_view cgroup, std::strin
     size_t dash = 6;
     while (dash < fields.size() && fields[dash] != "-")
       ++dash;
-    if (dash + 1 >= fields.size() || fields[dash + 1] != "cgroup2") continue;
+    if (dash + 1 >= fields.size()) continue;
+    const bool wanted = controller.empty()
+                            ? fields[dash + 1] == "cgroup2"
+                            : fields[dash + 1] == "cgroup" && lists(fields.back(), controller);
+    if (!wanted) continue;
     if (auto relative = below(unescape(fields[3]), *path)) {
-      std::string directory = unescape(fields[4]) + *relative;
-      while (directory.size() > 1 && directory.back() == '/')
-        directory.pop_back();
-      return directory;
+      if (*relative == "/") relative->clear();
+      return CgroupPlace{unescape(fields[4]), *relative, fields[3] == "/"};
     }
   }
   return std::nullopt;
+}
+
+std::optional<std::string> cgroup2_directory(std::string_view cgroup, std::string_view mountinfo) {
+  const auto place = cgroup_place("", cgroup, mountinfo);
+  return place ? std::optional(place->directory()) : std::nullopt;
 }
 
 Result<std::unique_ptr<CgroupTree>> CgroupTree::make() {

@@ -11,6 +11,23 @@
 
 namespace muster {
 
+// Where a cgroup lies: `mount` is the root of what can be seen of the hierarchy, `path` begins with
+// "/" or is empty.
+struct CgroupPlace {
+  std::string mount;
+  std::string path;
+  // Nothing is above `mount`: no container hides it. Judged by the mount alone, which a namespace
+  // of cgroups hides too.
+  bool from_root = false;
+  std::string directory() const { return mount + path; }
+};
+
+// This process's cgroup of a v1 controller ("memory"), from the texts of /proc/self/cgroup and
+// /proc/self/mountinfo; with "" the one of v2. Empty if there is none or it lies outside of what is
+// mounted.
+std::optional<CgroupPlace> cgroup_place(std::string_view controller, std::string_view cgroup,
+                                        std::string_view mountinfo);
+
 // The directory of this process's cgroup v2, from the texts of /proc/self/cgroup and
 // /proc/self/mountinfo. Empty if there is none or it lies outside of what is mounted.
 std::optional<std::string> cgroup2_directory(std::string_view cgroup, std::string_view mountinfo);
