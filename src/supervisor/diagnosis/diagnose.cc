@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+// Evidence is first read into Facts (facts.h), then the table decides (rules.h), and what is known
+// of the kind (kinds.h) and of the way it ended makes the words.
 #include "supervisor/diagnosis/diagnose.h"
 
 #include <errno.h>
@@ -7,234 +9,113 @@
 
 #include <algorithm>
 
-#include "supervisor/diagnosis/error_file.h"
+#include "supervisor/diagnosis/evidence_lines.h"
+#include "supervisor/diagnosis/facts.h"
+#include "supervisor/diagnosis/kinds.h"
+#include "supervisor/diagnosis/rules.h"
 #include "supervisor/diagnosis/text_lines.h"
-#include "supervisor/diagnosis/traceback.h"
-#include "supervisor/diagnosis/wait_status.h"
-
-// Evidence is first read into Facts, then one table decides: the first rule that matches gives the
-// kind, the one-line message and whether a restart may heal it. A new kind is a new row.
 
 namespace muster {
 
 namespace {
 
 constexpr size_t kMaxMessage = 400;     // characters
+constexpr size_t kMaxLine = 400;        // characters
 constexpr size_t kMaxName = 40;         // of a kind of error
 constexpr size_t kExcerptLines = 20;    // last lines of a stream
+constexpr size_t kLinesBefore = 3;      // of an excerpt, before the line that shows it
 constexpr size_t kTracebackLines = 60;  // of a traceback: its end
-// An exception that ends a process is the last thing it prints, but for destructors and atexit.
-constexpr size_t kMaxLinesAfterTraceback = 40;
 
-struct Facts {
-  const Evidence& evidence;
-  WaitStatus status;
-  std::vector<std::string> stderr_lines;
-  std::vector<std::string> stdout_lines;
-  std::optional<Traceback> traceback;  // in stderr
-  std::optional<ErrorFile> error_file;
-
-  bool exited() const { return evidence.spawn_errno == 0 && status.signal == 0; }
-  bool recorded() const {
-    return error_file && error_file->form != ErrorFile::Form::kUnreadable &&
-           !error_file->message.empty();
-  }
-  // The traceback is why the process ended, not something it logged and survived. Python exits
-  // with 1; a program that catches, prints and exits with its own code prints it last.
-  bool raised() const {
-    if (!exited() || !traceback || traceback->aside) return false;
-    return status.exit_code == 1 ? traceback->lines_after <= kMaxLinesAfterTraceback
-                                 : traceback->lines_after == 0;
-  }
-  bool raised(std::initializer_list<std::string_view> types) const {
-    return raised() && std::find(types.begin(), types.end(), traceback->type) != types.end();
-  }
-  bool before_any_output() const {
-    bool whole = evidence.stderr_tail.size() < kTailBytes;
-    return whole && evidence.stdout_tail.empty() && (!traceback || traceback->lines_before == 0);
-  }
-  std::string_view last_stderr_line() const {
-    for (auto line = stderr_lines.rbegin(); line != stderr_lines.rend(); ++line) {
-      if (!is_blank(*line)) return *line;
-    }
-    return {};
-  }
-};
-
-enum class Heals { kYes, kNo, kUnlessFirstOutput };
-
-struct Rule {
-  std::string_view kind;
-  bool (*matches)(const Facts&);
-  std::string (*message)(const Facts&);
-  Heals heals = Heals::kYes;
-  std::string_view hint = {};
-};
-
-template <int kSignal>
-bool died_of(const Facts& facts) {
-  return facts.evidence.spawn_errno == 0 && facts.status.signal == kSignal;
-}
-
-template <int... kCodes>
-bool spawn_failed_with(const Facts& facts) {
-  return ((facts.evidence.spawn_errno == kCodes) || ...);
-}
-
-std::string end_message(const Facts& facts) {
-  return describe_end(facts.status);
-}
-
-std::string spawn_message(const Facts& facts) {
-  if (!facts.evidence.spawn_message.empty()) return clean_line(facts.evidence.spawn_message);
-  return std::string("could not be started: ") + strerror(facts.evidence.spawn_errno);
+std::string_view trimmed(std::string_view text) {
+  text.remove_prefix(std::min(text.find_first_not_of(" \t"), text.size()));
+  return text;
 }
 
 // Python's own exit code says nothing; another one was chosen by the program.
 std::string with_code(const Facts& facts, std::string text) {
+  if (facts.status.signal != 0) return describe_end(facts.status) + ": " + text;
   if (facts.status.exit_code != 1) text += ", " + describe_end(facts.status);
   return text;
 }
 
-std::string exception_message(const Facts& facts) {
-  if (facts.raised()) return with_code(facts, facts.traceback->summary());
-  return with_code(facts, facts.error_file->message);
-}
-
-std::string last_line_message(const Facts& facts) {
-  return with_code(facts, std::string(facts.last_stderr_line()));
+std::string spawn_message(const Evidence& evidence) {
+  if (!evidence.spawn_message.empty()) return clean_line(evidence.spawn_message);
+  return std::string("could not be started: ") + strerror(evidence.spawn_errno);
 }
 
 // What a program's own handler said about the signal that then ended it.
-bool recorded_crash(const Facts& facts) {
-  return facts.evidence.spawn_errno == 0 && facts.status.signal != 0 && facts.recorded() &&
-         facts.error_file->native();
-}
-
 std::string crash_message(const Facts& facts) {
-  if (!recorded_crash(facts)) return end_message(facts);
   std::string text = facts.error_file->message;
   const std::string name = signal_name(facts.status.signal) + ": ";
   if (text.starts_with(name)) text.erase(0, name.size());
-  return end_message(facts) + ": " + text;
+  return text;
 }
 
-std::string recorded_message(const Facts& facts) {
-  std::string text = end_message(facts);
+std::string signal_message(const Facts& facts, const Finding& found) {
+  std::string end = describe_end(facts.status);
+  if (facts.recorded_crash()) return end + ": " + crash_message(facts);
+  if (facts.aborted_by_exception() && !facts.last_words.empty()) {
+    return end + ": " + facts.last_words.front();
+  }
+  if (found.kind == "killed") return end + ": the kernel may have run out of memory";
+  if (found.kind == "oom_kill") return end + ": the kernel had run out of memory";
+  if (facts.fault_dump && !facts.fault_dump->where.empty() && found.line &&
+      found.line->at_stderr == facts.fault_dump->line) {
+    return end + " in " + facts.fault_dump->where;
+  }
+  if (!found.line || found.line->source == "error file") return end;
+  return end + ": " + std::string(trimmed(found.line->text));
+}
+
+std::string exit_message(const Facts& facts, const Finding& found) {
+  if (facts.raised() || facts.raised_aside()) return with_code(facts, facts.traceback->summary());
+  if (facts.recorded_exception()) return with_code(facts, facts.error_file->message);
+  if (found.kind == "oom_kill") return describe_end(facts.status) + ": a process of it was killed";
+  if (!facts.last_words.empty()) return with_code(facts, facts.last_words.front());
+  if (found.kind != "exit_code" && found.line) {
+    return with_code(facts, std::string(trimmed(found.line->text)));
+  }
+  std::string text = describe_end(facts.status);
   if (facts.recorded()) text += ": " + facts.error_file->message;
   return text;
 }
 
-// `python train.py` without such a file: Python exits with 2 before it runs anything.
-bool script_missing(const Facts& facts) {
-  return facts.exited() && facts.status.exit_code == 2 &&
-         facts.last_stderr_line().find(": can't open file ") != std::string_view::npos;
+std::string message_of(const Facts& facts, const Finding& found) {
+  if (!facts.started()) return spawn_message(facts.evidence);
+  return facts.status.signal != 0 ? signal_message(facts, found) : exit_message(facts, found);
 }
 
-// `python -m name` without such a module prints one line and no traceback.
-bool module_missing(const Facts& facts) {
-  return facts.exited() && facts.status.exit_code == 1 && !facts.traceback &&
-         facts.last_stderr_line().find(": No module named ") != std::string_view::npos;
+bool can_heal(std::string_view kind, const Facts& facts) {
+  const Heals heals = failure_kind(kind).heals;
+  if (heals == Heals::kUnlessFirstOutput) return !facts.before_any_output();
+  return heals == Heals::kYes;
 }
 
-bool import_failed(const Facts& facts) {
-  return facts.raised({"ModuleNotFoundError", "ImportError"}) || module_missing(facts);
+// The last lines, or those from a little before the one that shows it if it would be missing.
+std::vector<std::string> lines_around(const std::vector<std::string>& lines, size_t at) {
+  std::vector<std::string> last = last_lines(lines, kExcerptLines);
+  if (at >= lines.size() || at + last.size() >= lines.size()) return last;
+  const size_t begin = at - std::min(at, kLinesBefore);
+  const size_t end = std::min(begin + kExcerptLines, lines.size());
+  return {lines.begin() + static_cast<std::ptrdiff_t>(begin),
+          lines.begin() + static_cast<std::ptrdiff_t>(end)};
 }
 
-std::string import_message(const Facts& facts) {
-  return module_missing(facts) ? last_line_message(facts) : exception_message(facts);
-}
-
-// An error file whose message has the form "SomeError: text" was written for an exception.
-bool recorded_exception(const Facts& facts) {
-  return facts.exited() && facts.recorded() && facts.error_file->form == ErrorFile::Form::kFull &&
-         !facts.error_file->callstack.empty();
-}
-
-constexpr auto kAlways = [](const Facts&) { return true; };
-
-constexpr Rule kRules[] = {
-    {"exec_not_found", spawn_failed_with<ENOENT, ENOTDIR, ENAMETOOLONG>, spawn_message, Heals::kNo,
-     "if the file is there, the interpreter or loader that it names is missing"},
-    {"exec_denied", spawn_failed_with<EACCES, EPERM>, spawn_message, Heals::kNo,
-     "is it executable, and may it be executed on that file system?"},
-    {"exec_bad_format", spawn_failed_with<ENOEXEC, ELIBBAD, EINVAL>, spawn_message, Heals::kNo,
-     "a script needs a #! line; a binary must be built for this machine"},
-    {"spawn_failed", [](const Facts& facts) { return facts.evidence.spawn_errno != 0; },
-     spawn_message},
-    {"killed", died_of<SIGKILL>,
-     [](const Facts& facts) {
-       return end_message(facts) + ": the kernel may have run out of memory";
-     }},
-    {"segfault", died_of<SIGSEGV>, crash_message},
-    {"abort", died_of<SIGABRT>, crash_message},
-    {"bus_error", died_of<SIGBUS>, crash_message, Heals::kYes,
-     "often a full /dev/shm or a mapped file that became shorter"},
-    {"fpe", died_of<SIGFPE>, crash_message},
-    {"illegal_instruction", died_of<SIGILL>, crash_message, Heals::kYes,
-     "was it built for another processor?"},
-    {"terminated", died_of<SIGTERM>, end_message, Heals::kYes,
-     "the signal did not come from muster"},
-    {"hangup", died_of<SIGHUP>, end_message, Heals::kYes, "the signal did not come from muster"},
-    {"interrupted", died_of<SIGINT>, end_message, Heals::kYes,
-     "the signal did not come from muster"},
-    {"signal",
-     [](const Facts& facts) { return facts.evidence.spawn_errno == 0 && facts.status.signal != 0; },
-     end_message},
-    {"python_syntax_error",
-     [](const Facts& facts) {
-       return facts.raised({"SyntaxError", "IndentationError", "TabError"});
-     },
-     exception_message, Heals::kUnlessFirstOutput},
-    {"python_import_error", import_failed, import_message, Heals::kUnlessFirstOutput},
-    {"script_not_found", script_missing, last_line_message, Heals::kUnlessFirstOutput},
-    {"memory_error", [](const Facts& facts) { return facts.raised({"MemoryError"}); },
-     exception_message},
-    {"cpp_exception",
-     [](const Facts& facts) {
-       return !facts.raised() && recorded_exception(facts) && facts.error_file->native();
-     },
-     exception_message},
-    {"python_exception",
-     [](const Facts& facts) { return facts.raised() || recorded_exception(facts); },
-     exception_message},
-    {"exit_code", kAlways, recorded_message},
-};
-
-Facts read_facts(const Evidence& evidence) {
-  Facts facts{evidence,
-              decode_wait_status(evidence.wait_status),
-              clean_lines(evidence.stderr_tail),
-              clean_lines(evidence.stdout_tail),
-              std::nullopt,
-              std::nullopt};
-  facts.traceback = find_traceback(facts.stderr_lines);
-  if (evidence.error_file_present) facts.error_file = parse_error_file(evidence.error_file_text);
-  return facts;
-}
-
-const Rule& find_rule(const Facts& facts) {
-  return *std::find_if(std::begin(kRules), std::end(kRules) - 1,
-                       [&](const Rule& rule) { return rule.matches(facts); });
-}
-
-bool can_heal(const Rule& rule, const Facts& facts) {
-  if (rule.heals == Heals::kUnlessFirstOutput) return !facts.before_any_output();
-  return rule.heals == Heals::kYes;
-}
-
-void take_excerpt(const Facts& facts, event::FailureFound& failure) {
-  if (facts.evidence.spawn_errno != 0) return;
-  auto take = [&](const std::vector<std::string>& lines, size_t max, const char* source) {
-    failure.excerpt = last_lines(lines, max);
+void take_excerpt(const Facts& facts, const Finding& found, event::FailureFound& failure) {
+  if (!facts.started()) return;
+  auto take = [&](std::vector<std::string> lines, const char* source) {
+    failure.excerpt = std::move(lines);
     failure.excerpt_source = failure.excerpt.empty() ? "" : source;
   };
-  if (facts.raised()) return take(facts.traceback->lines, kTracebackLines, "stderr");
-  if (recorded_exception(facts) || recorded_crash(facts)) {
-    return take(facts.error_file->callstack, kTracebackLines, "error file");
+  if (facts.raised() || facts.raised_aside()) {
+    return take(last_lines(facts.traceback->lines, kTracebackLines), "stderr");
   }
-  take(facts.stderr_lines, kExcerptLines, "stderr");
-  if (failure.excerpt.empty()) take(facts.stdout_lines, kExcerptLines, "stdout");
+  if (facts.recorded_exception() || facts.recorded_crash()) {
+    return take(last_lines(facts.error_file->callstack, kTracebackLines), "error file");
+  }
+  const size_t at = found.line ? found.line->at_stderr : std::string::npos;
+  take(lines_around(facts.stderr_lines, at), "stderr");
+  if (failure.excerpt.empty()) take(last_lines(facts.stdout_lines, kExcerptLines), "stdout");
 }
 
 void add_note(std::string& note, std::string_view text) {
@@ -243,63 +124,82 @@ void add_note(std::string& note, std::string_view text) {
   note += text;
 }
 
-std::string make_note(const Rule& rule, const Facts& facts) {
+// A hint that is short enough to stand beside the message.
+std::string_view short_hint(const Facts& facts, std::string_view kind) {
+  if (kind == "exec_not_found" && !facts.started())
+    return "if the file is there, the interpreter or loader that it names is missing";
+  if (kind == "exec_denied") return "is it executable, and may it be executed on that file system?";
+  if (kind == "exec_bad_format")
+    return "a script needs a #! line; a binary must be built for this machine";
+  if (kind == "bus_error") return "often a full /dev/shm or a mapped file that became shorter";
+  if (kind == "illegal_instruction") return "was it built for another processor?";
+  if (kind == "terminated" || kind == "hangup" || kind == "interrupted")
+    return "the signal did not come from muster";
+  return {};
+}
+
+void add_earlier(const Facts& facts, std::string& note) {
+  const std::optional<Traceback>& traceback = facts.traceback;
+  if (!traceback) return;
+  if (!facts.raised() && !facts.raised_aside()) {
+    add_note(note, "earlier on stderr: " + traceback->summary());
+  } else if (!traceback->cause.empty()) {
+    add_note(note, "it began with " + traceback->cause);
+  }
+}
+
+std::string make_note(const Facts& facts, const Finding& found) {
   std::string note;
   if (facts.error_file && facts.error_file->form == ErrorFile::Form::kUnreadable) {
     add_note(note, "error file unreadable: " + facts.error_file->problem);
-  } else if (facts.recorded() && facts.status.signal != 0 && !recorded_crash(facts)) {
+  } else if (facts.recorded() && facts.status.signal != 0 && !facts.recorded_crash()) {
     add_note(note, "it had recorded: " + facts.error_file->message);
   }
-  add_note(note, rule.hint);
-  const std::optional<Traceback>& traceback = facts.traceback;
-  if (traceback && !facts.raised()) {
-    add_note(note, "earlier on stderr: " + traceback->summary());
-  } else if (traceback && !traceback->cause.empty()) {
-    add_note(note, "it began with " + traceback->cause);
-  }
-  int code = facts.status.exit_code;
-  if (facts.exited() && rule.kind == "exit_code" && code > 128 && code <= 128 + SIGRTMAX) {
+  add_note(note, found.note);
+  add_note(note, short_hint(facts, found.kind));
+  add_earlier(facts, note);
+  const int code = facts.status.exit_code;
+  if (facts.exited() && !facts.raised() && code > 128 && code <= 128 + SIGRTMAX) {
     add_note(note, "a shell exits with " + std::to_string(code) + " when its command dies of " +
                        signal_name(code - 128));
   }
   return cut_line(note, kMaxMessage);
 }
 
-int failure_exit_code(const Facts& facts) {
-  if (facts.evidence.spawn_errno == 0) return facts.status.exit_code;
+int failure_exit_code(const Facts& facts, std::string_view kind) {
+  if (facts.started()) return facts.status.exit_code;
   // As shells have it: not there is 127, there but of no use 126.
-  return spawn_failed_with<ENOENT, ENOTDIR, ENAMETOOLONG>(facts) ? 127 : 126;
+  return kind == "exec_not_found" ? 127 : 126;
 }
 
 }  // namespace
 
-std::vector<std::string_view> failure_kinds() {
-  std::vector<std::string_view> kinds;
-  for (const Rule& rule : kRules) {
-    if (kinds.empty() || kinds.back() != rule.kind) kinds.push_back(rule.kind);
-  }
-  return kinds;
-}
-
 event::FailureFound diagnose(const Evidence& evidence) {
-  Facts facts = read_facts(evidence);
-  const Rule& rule = find_rule(facts);
+  const Facts facts = read_facts(evidence);
+  const Finding found = find_kind(facts);
   event::FailureFound failure;
   failure.attempt = evidence.attempt;
   failure.rank = evidence.rank;
   failure.local_rank = evidence.local_rank;
   failure.pid = evidence.pid;
-  failure.kind = rule.kind;
-  failure.signal = evidence.spawn_errno == 0 ? facts.status.signal : 0;
-  failure.exit_code = failure_exit_code(facts);
-  failure.message = cut_line(rule.message(facts), kMaxMessage);
-  take_excerpt(facts, failure);
-  failure.note = make_note(rule, facts);
+  failure.kind = found.kind;
+  failure.signal = facts.started() ? facts.status.signal : 0;
+  failure.exit_code = failure_exit_code(facts, found.kind);
+  failure.message = cut_line(message_of(facts, found), kMaxMessage);
+  if (found.line) {
+    failure.line = cut_line(found.line->text, kMaxLine);
+    failure.line_source = found.line->source;
+  }
+  take_excerpt(facts, found, failure);
+  failure.evidence = evidence_lines(evidence, found.kind);
+  failure.note = make_note(facts, found);
+  failure.victim = found.victim;
+  failure.blames = found.blames;
   if (facts.error_file) failure.comm_error = cut_line(facts.error_file->comm_error, kMaxName);
   if (failure.comm_error.empty() && evidence.broken_operation) {
     failure.comm_error = "operation_failed";
   }
-  failure.can_heal = can_heal(rule, facts);
+  failure.can_heal = can_heal(found.kind, facts);
   return failure;
 }
 

@@ -53,12 +53,10 @@ struct Evidence {
   std::string store_wait;  // the key that it waited for in the store when it ended, "" if none
 };
 
-// Judges one worker: kind, one-line message, excerpt, whether a restart may help. Never throws and
-// never fails: unreadable evidence becomes a note.
+// Judges one worker: kind, one-line message, the line that shows it, excerpt, whether it is what
+// another's failure does to a rank, whether a restart may help. Never throws and never fails:
+// unreadable evidence becomes a note.
 event::FailureFound diagnose(const Evidence& evidence);
-
-// Every kind that diagnose() may give, in the order of the rules.
-std::vector<std::string_view> failure_kinds();
 
 // True if this worker is a victim of our own stop rather than a cause: we signalled it before it
 // ended, however it ended then (by that signal, with a code of its own, crashing in its teardown).

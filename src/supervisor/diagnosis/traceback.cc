@@ -42,12 +42,14 @@ struct Block {
   std::string prefix;
   size_t begin = 0;  // header, or first frame
   size_t end = 0;    // behind the exception line
+  size_t said = 0;   // the exception line, of a group that of its first leaf
   size_t chain_begin = 0;
   std::string type;
   std::string message;
   std::string cause;
   std::vector<TracebackFrame> frames;
   bool aside = false;
+  bool ignored = false;
 };
 
 std::optional<Frame> parse_frame(std::string_view line) {
@@ -117,6 +119,7 @@ std::optional<Block> parse_block(const Lines& lines, size_t first, const std::st
     }
     bool named = ours && parse_exception(rest, block.type, block.message);
     if (named && (foreign == 0 || has_exception_name(block.type))) {
+      block.said = i;
       block.end = i + 1;
       return block;
     }
@@ -161,23 +164,25 @@ void read_group(const Lines& lines, Block& block, std::string_view prefix) {
     std::string type, message;
     if (!parse_exception(line, type, message) || type.ends_with("ExceptionGroup")) continue;
     leaf_found = true;
+    block.said = block.end;
     block.message += ": " + type + (message.empty() ? "" : ": " + message);
   }
 }
 
 // What stands before a traceback that did not end the process.
-bool announces_aside(const Lines& lines, size_t begin) {
-  size_t from = begin > 3 ? begin - 3 : 0;
-  for (size_t i = from; i < begin; ++i) {
+void read_announcement(const Lines& lines, Block& block) {
+  const size_t from = block.begin > 3 ? block.begin - 3 : 0;
+  for (size_t i = from; i < block.begin; ++i) {
     const std::string& line = lines[i];
-    bool next_to_it = i + 1 == begin;
-    if (line.find("Exception in thread ") != std::string::npos && next_to_it) return true;
-    if (line.starts_with("Exception ignored in") && next_to_it) return true;
-    if (line.starts_with("Process ") && line.ends_with(":") && next_to_it) return true;
-    if (line.starts_with("--- Logging error ---") && next_to_it) return true;
-    if (line.starts_with("Task exception was never retrieved")) return true;
+    const bool next_to_it = i + 1 == block.begin;
+    if (line.starts_with("Task exception was never retrieved")) block.ignored = true;
+    if (!next_to_it) continue;
+    if (line.starts_with("Exception ignored in")) block.ignored = true;
+    if (line.starts_with("--- Logging error ---")) block.ignored = true;
+    if (line.find("Exception in thread ") != std::string::npos) block.aside = true;
+    if (line.starts_with("Process ") && line.ends_with(":")) block.aside = true;
   }
-  return false;
+  block.aside = block.aside || block.ignored;
 }
 
 bool is_chained(const Lines& lines, size_t begin) {
@@ -209,7 +214,7 @@ std::optional<Block> block_at(const Lines& lines, size_t i) {
   } else {
     complete_message(lines, *block, frame->prefix);
   }
-  block->aside = announces_aside(lines, i);
+  read_announcement(lines, *block);
   return block;
 }
 
@@ -225,6 +230,7 @@ std::vector<Block> find_blocks(const Lines& lines) {
       const Block& before = blocks.back();
       block->chain_begin = before.chain_begin;
       block->aside = before.aside;
+      block->ignored = before.ignored;
       std::string text = before.message.empty() ? before.type : before.type + ": " + before.message;
       block->cause = before.cause.empty() ? text : before.cause;
     }
@@ -234,17 +240,11 @@ std::vector<Block> find_blocks(const Lines& lines) {
   return blocks;
 }
 
-bool is_library(std::string_view file) {
-  return file.starts_with("<frozen") || file.find("/site-packages/") != std::string_view::npos ||
-         file.find("/dist-packages/") != std::string_view::npos ||
-         file.find("/lib/python3") != std::string_view::npos;
-}
-
 std::optional<TracebackFrame> choose_frame(const Block& block) {
   if (block.frames.empty()) return std::nullopt;
   if (is_syntax_error(block.type)) return block.frames.back();
   for (auto frame = block.frames.rbegin(); frame != block.frames.rend(); ++frame) {
-    if (!is_library(frame->file)) return *frame;
+    if (!is_library_file(frame->file)) return *frame;
   }
   return block.frames.back();
 }
@@ -272,6 +272,12 @@ size_t count_text(const Lines& lines, size_t begin, size_t end) {
 
 }  // namespace
 
+bool is_library_file(std::string_view file) {
+  return file.starts_with("<frozen") || file.find("/site-packages/") != std::string_view::npos ||
+         file.find("/dist-packages/") != std::string_view::npos ||
+         file.find("/lib/python3") != std::string_view::npos;
+}
+
 std::string Traceback::summary() const {
   std::string text = message.empty() ? type : type + ": " + message;
   if (!where) return text;
@@ -295,7 +301,9 @@ std::optional<Traceback> find_traceback(const Lines& lines) {
                       lines.begin() + static_cast<std::ptrdiff_t>(message_end(lines, block)));
   result.lines_before = count_text(lines, 0, block.chain_begin);
   result.lines_after = count_text(lines, block.end, lines.size());
+  result.said = block.said - block.chain_begin;
   result.aside = block.aside;
+  result.ignored = block.ignored;
   return result;
 }
 

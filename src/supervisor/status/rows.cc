@@ -7,7 +7,7 @@
 #include <unordered_map>
 
 #include "supervisor/cli/ranges.h"
-#include "supervisor/diagnosis/advice.h"
+#include "supervisor/diagnosis/kinds.h"
 #include "supervisor/diagnosis/wait_status.h"
 #include "supervisor/job/event_fields.h"
 #include "supervisor/job/event_json.h"
@@ -320,7 +320,7 @@ void write_rank(JsonOut& out, const JobView& view, const AttemptState& attempt,
 }
 
 void write_failure(JsonOut& out, const JobView& view, const event::FailureFound& failure) {
-  const Advice& advice = advice_for(failure.kind);
+  const FailureKind& kind = failure_kind(failure.kind);
   const std::string log =
       "/api/v1/logs/" + std::to_string(failure.attempt) + "/" + std::to_string(failure.rank) + "/";
   auto url = [&](const std::string& path, const char* stream) {
@@ -338,8 +338,8 @@ void write_failure(JsonOut& out, const JobView& view, const event::FailureFound&
   out.field("signal", signal_or_null(failure.signal));
   out.field("exit_code", failure.exit_code);
   out.field("message", failure.message);
-  out.field("reason", advice.reason);
-  out.field("hint", advice.hint);
+  out.field("reason", kind.reason);
+  out.field("hint", kind.hint);
   out.key("excerpt");
   out.begin_array();
   for (const std::string& line : failure.excerpt)

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "supervisor/cli/ranges.h"
-#include "supervisor/diagnosis/advice.h"
+#include "supervisor/diagnosis/kinds.h"
 #include "supervisor/diagnosis/wait_status.h"
 #include "supervisor/job/event_json.h"
 #include "supervisor/job/report.h"
@@ -146,10 +146,10 @@ void Writer::failure() {
 }
 
 void Writer::failure_body(const event::FailureFound& cause) {
-  const Advice& advice = advice_for(cause.kind);
+  const FailureKind& kind = failure_kind(cause.kind);
   text("message", cause.message, limits.text);
-  out.field("reason", advice.reason);
-  out.field("hint", advice.hint);
+  out.field("reason", kind.reason);
+  out.field("hint", kind.hint);
   out.field("kind", cause.kind);
   out.field("attempt", cause.attempt);
   out.field("rank", cause.rank);
