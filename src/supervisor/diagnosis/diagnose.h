@@ -46,11 +46,13 @@ struct Evidence {
   std::string error_file_text;
   bool broken_operation = false;  // the last that its page shows had failed
   int64_t max_rss_kib = 0;        // the most memory it had
-  // Of its cgroup and those above it, while it ran (diagnosis/memory_watch.h).
+  // Of its cgroup and those above it, while it ran (evidence/memory_watch.h).
   std::optional<MemoryTrouble> memory;
   std::vector<std::string> kernel_lines;  // of the kernel's log, about it: OOM, segfault, Xid
   std::vector<FullDisk> full_disks;       // file systems of its folders without room
-  std::string store_wait;  // the key that it waited for in the store when it ended, "" if none
+  std::string silent_folder;  // one of them whose file system did not answer, "/home/x (HOME)"
+  std::string core;           // the dump of its memory: a path, or how to get it
+  std::string store_wait;     // the key that it waited for in the store when it ended, "" if none
 };
 
 // Judges one worker: kind, one-line message, the line that shows it, excerpt, whether it is what

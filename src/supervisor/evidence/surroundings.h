@@ -1,19 +1,30 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
+#include <memory>
 #include <optional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "supervisor/diagnosis/diagnose.h"
+#include "supervisor/evidence/look.h"
 #include "supervisor/evidence/memory_watch.h"
 
 namespace muster {
 
-// What is watched around the workers of one attempt, so that their deaths can be explained. Made
-// before the first of them is started, owned by the job.
+// What is watched around the workers of a job on this node, so that their deaths can be explained.
+// Owned by the job.
 class Surroundings {
  public:
+  // `folders`: where workers write besides the folder that they begin to run in, which is ours.
+  explicit Surroundings(std::vector<Folder> folders);
+
+  // Before the first worker of an attempt is started: what the kernel counts and says from here on
+  // is about them.
+  void begin_attempt();
+
   // A worker that nobody stopped has just ended, not well. Reads what others would change by being
   // stopped; blocks for nothing.
   void note_death(int pid, int wait_status);
@@ -21,9 +32,18 @@ class Surroundings {
   // What was noted at the death of that worker.
   void fill(Evidence& evidence) const;
 
+  // A look at the machine for those of this attempt who have died. While an earlier one still hangs
+  // in a file system, it asks none again.
+  std::shared_ptr<Look> begin_look(const std::vector<Evidence>& dead);
+
  private:
-  MemoryWatch memory_;
+  std::vector<Folder> folders_;
+  std::string folder_;
+  int64_t began_ = 0;  // the attempt, unix seconds
+  std::optional<MemoryWatch> memory_;
+  std::shared_ptr<KernelLog> kernel_log_;
   std::unordered_map<int, MemoryTrouble> memory_at_death_;  // by pid
+  std::weak_ptr<Look> last_look_;
 };
 
 }  // namespace muster

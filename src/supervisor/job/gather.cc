@@ -24,6 +24,8 @@ constexpr int64_t kMaxErrorFile = 4 * 1024 * 1024;
 // How long a file system that stalls may keep the verdict waiting; after that it is given without
 // what the files would have told.
 constexpr Milliseconds kPatience{10'000};
+// How much longer than for the files it waits for the look at the surroundings, which tells less.
+constexpr Milliseconds kLookPatience{500};
 
 // Up to `limit` bytes of a file, from its end or its start. Nothing if it cannot be opened.
 std::optional<std::string> read_part(const std::string& path, int64_t limit, bool from_end) {
@@ -73,19 +75,60 @@ std::vector<Evidence> evidence_of(const std::vector<Item>& items) {
   return evidence;
 }
 
-// Shared by the pool's answer and the timer: whichever comes first counts.
+// Shared by the pool's answers and the timer: when both answers are there, or the time is up, it is
+// told what there is.
 struct Gathering {
+  std::shared_ptr<std::vector<Item>> items;  // the pool's until files_read
   std::vector<Evidence> without_files;
+  std::shared_ptr<Look> look;  // null: nobody died of himself
+  bool files_read = false;
+  bool looked = false;
   std::function<void(std::vector<Evidence>)> on_gathered;
   Owned<Timer> patience;
 
-  void finish(std::vector<Evidence> evidence) {
+  void finish() {
     auto tell = std::exchange(on_gathered, nullptr);
     // The timer's callback holds us, and we hold the timer.
     auto stopped = std::move(patience);
-    if (tell) tell(std::move(evidence));
+    if (!tell) return;
+    std::vector<Evidence> evidence = files_read ? evidence_of(*items) : std::move(without_files);
+    if (look) look->add_to(evidence);
+    tell(std::move(evidence));
   }
 };
+
+bool any_cause(const std::vector<Evidence>& dead) {
+  return std::any_of(dead.begin(), dead.end(), [](const Evidence& e) { return !is_victim(e); });
+}
+
+void read_in_pool(Loop& loop, const std::shared_ptr<Gathering>& gathering) {
+  auto wait = [&loop, gathering](Milliseconds patience) {
+    gathering->patience = Timer::start(loop, patience, [gathering] { gathering->finish(); });
+  };
+  wait(kPatience);
+  run_in_pool(
+      loop,
+      [items = gathering->items] {
+        for (Item& item : *items)
+          read_files(item);
+      },
+      [gathering, wait] {
+        if (!gathering->on_gathered) return;
+        gathering->files_read = true;
+        if (gathering->looked) return gathering->finish();
+        wait(kLookPatience);
+      });
+  if (!gathering->look) {
+    gathering->looked = true;
+    return;
+  }
+  run_in_pool(
+      loop, [look = gathering->look] { look->run(); },
+      [gathering] {
+        gathering->looked = true;
+        if (gathering->files_read) gathering->finish();
+      });
+}
 
 Item item_for(const AttemptState& attempt, int local_rank, const JobLogs& logs) {
   Item item;
@@ -102,8 +145,15 @@ Item item_for(const AttemptState& attempt, int local_rank, const JobLogs& logs) 
 
 }  // namespace
 
+std::vector<Folder> worker_folders(const LaunchPlan& plan, const JobLogs& logs) {
+  return {{"/dev/shm", ""},
+          {lookup(plan.inherited, "TMPDIR").value_or("/tmp"), "TMPDIR"},
+          {logs.run_dir(), "logs"},
+          {lookup(plan.inherited, "HOME").value_or(""), "HOME"}};
+}
+
 void gather_evidence(Loop& loop, const AttemptState& attempt, const JobLogs& logs,
-                     const WorkerPages& pages, const Surroundings& surroundings,
+                     const WorkerPages& pages, Surroundings& surroundings,
                      const std::optional<event::SpawnFailed>& spawn_failed,
                      std::function<void(std::vector<Evidence>)> on_gathered) {
   auto items = std::make_shared<std::vector<Item>>();
@@ -134,16 +184,12 @@ void gather_evidence(Loop& loop, const AttemptState& attempt, const JobLogs& log
   }
   auto gathering = std::make_shared<Gathering>();
   gathering->without_files = evidence_of(*items);
+  gathering->items = std::move(items);
   gathering->on_gathered = std::move(on_gathered);
-  gathering->patience = Timer::start(
-      loop, kPatience, [gathering] { gathering->finish(std::move(gathering->without_files)); });
-  run_in_pool(
-      loop,
-      [items] {
-        for (Item& item : *items)
-          read_files(item);
-      },
-      [items, gathering] { gathering->finish(evidence_of(*items)); });
+  if (any_cause(gathering->without_files)) {
+    gathering->look = surroundings.begin_look(gathering->without_files);
+  }
+  read_in_pool(loop, gathering);
 }
 
 }  // namespace muster

@@ -33,7 +33,10 @@ std::string error_file_of(const std::vector<Evidence>& evidence, int rank) {
 }  // namespace
 
 Job::Job(const Parts& parts, std::function<void(int)> on_end)
-    : parts_(parts), on_end_(std::move(on_end)), stop_signals_(stop_signals(parts.plan.options)) {}
+    : parts_(parts),
+      on_end_(std::move(on_end)),
+      stop_signals_(stop_signals(parts.plan.options)),
+      surroundings_(worker_folders(parts.plan, parts.logs)) {}
 
 Job::~Job() {
   *alive_ = false;
@@ -63,7 +66,7 @@ void Job::start_attempt() {
   stopped_ = false;
   trouble_.clear();
   operations_.clear();
-  surroundings_ = std::make_unique<Surroundings>();
+  surroundings_.begin_attempt();
   pages_ = std::make_unique<WorkerPages>(static_cast<int>(parts_.plan.workers.size()));
   watchdogs_ = std::make_unique<Watchdogs>(
       parts_.loop, parts_.watchdogs,
@@ -222,10 +225,10 @@ void Job::on_worker_exit(const WorkerEnd& end) {
   if (end.wait_status == 0) return;
   const JobState& state = parts_.recorder.state();
   const RankState& rank = *state.current()->find(rank_of(end.local_rank));
-  if (rank.stopped_for == StopReason::kNone) surroundings_->note_death(end.pid, end.wait_status);
+  if (rank.stopped_for == StopReason::kNone) surroundings_.note_death(end.pid, end.wait_status);
   if (stage_ != Stage::kRunning) return;
   begin_stop(SIGTERM, StopReason::kFailure);
-  fail(preliminary_failure(state, *state.current()->find(rank_of(end.local_rank)), *surroundings_));
+  fail(preliminary_failure(state, *state.current()->find(rank_of(end.local_rank)), surroundings_));
 }
 
 // The other nodes are to stop too, without waiting for our evidence.
@@ -360,7 +363,7 @@ void Job::settle_if_quiet() {
 void Job::judge_attempt() {
   const AttemptState* attempt = parts_.recorder.state().current();
   MUST(attempt != nullptr);
-  gather_evidence(parts_.loop, *attempt, parts_.logs, *pages_, *surroundings_, spawn_failed_,
+  gather_evidence(parts_.loop, *attempt, parts_.logs, *pages_, surroundings_, spawn_failed_,
                   [this, alive = alive_](const std::vector<Evidence>& evidence) {
                     if (*alive) report_outcome(evidence);
                   });
@@ -370,7 +373,6 @@ void Job::report_outcome(const std::vector<Evidence>& evidence) {
   group_.reset();
   watchdogs_.reset();
   pages_.reset();
-  surroundings_.reset();
   std::optional<Verdict> verdict = judge(evidence);
   if (stuck_) {
     Verdict stuck{*stuck_, {}, {}};

@@ -124,7 +124,7 @@ class Job {
   std::unique_ptr<WorkerGroup> group_;
   std::unique_ptr<Watchdogs> watchdogs_;
   std::unique_ptr<WorkerPages> pages_;
-  std::unique_ptr<Surroundings> surroundings_;
+  Surroundings surroundings_;
   bool told_no_pages_ = false;
   std::vector<KnownRank> operations_;         // when this attempt's first stop began
   std::optional<event::FailureFound> stuck_;  // a worker that hangs in the kernel, found alive
