@@ -1,0 +1,255 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the fault corpus (corpus.py), one group of it: faults_test.py GROUP [NAME...].
+
+With MUSTER_FAULT_ROWS=FILE each result is a line of JSON there, for scripts/fault-table. What
+not_right.txt lists is known not to be exactly right; all else must be.
+"""
+
+import contextlib
+import importlib.util
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import unittest
+
+import corpus
+import gpu_faults  # noqa: F401  each adds its group
+import harness
+import native_faults  # noqa: F401
+import node_faults  # noqa: F401
+import python_faults  # noqa: F401
+import shell_faults  # noqa: F401
+import together_faults  # noqa: F401
+import torch_faults  # noqa: F401
+import verdicts
+from harness import MUSTER, wait_until
+from nodes import NodesTest
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TOP = os.path.dirname(os.path.dirname(HERE))
+BUILT = os.path.join(os.environ.get("MUSTER_BUILD", ""), "tests", "faults")
+SOON = 1.0  # seconds from the first death to the verdict
+ROWS = os.environ.get("MUSTER_FAULT_ROWS")
+MEMORY = "/sys/fs/cgroup/memory"
+FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
+
+
+def lacking(needs):
+    """Why this machine cannot run an entry with such needs, "" if it can."""
+    for need in needs.split(", ") if needs else []:
+        if need == "root" and os.geteuid() != 0:
+            return "it needs root"
+        if need == "memory cgroup" and (os.geteuid() != 0 or not os.path.isdir(MEMORY)):
+            return "it needs the memory controller of cgroup v1, and root"
+        if need == "torch" and importlib.util.find_spec("torch") is None:
+            return "this Python has no torch"
+        if need == "chroot" and not os.path.isdir(os.path.join(harness.CACHE, "chroot-forky")):
+            return "no PyTorch chroot; scripts/pytorch-chroot makes it"
+        if need == "faketime" and not os.path.exists(FAKETIME):
+            return "libfaketime is not installed"
+    return ""
+
+
+class Scene:
+    """One entry while it runs: what an entry's act() gets."""
+
+    def __init__(self, test, fault):
+        self.test = test
+        self.fault = fault
+
+    @property
+    def nodes(self):
+        return self.test.nodes
+
+    def pid(self, rank):
+        """Of a rank, once it has written it."""
+        return int(self.test.wait_for_file(f"pid.{rank}"))
+
+
+class Faults(NodesTest):
+    def setUp(self):
+        super().setUp()
+        self.found = {}  # variables that the preparation adds
+
+    def words(self, fault):
+        """The workers' command."""
+        interpreter = [sys.executable, "-u"] if fault.language == "py" else []
+        if fault.language == "command":
+            places = {"T": self.dir, "TOP": TOP, "HERE": HERE, "FAULTS": BUILT}
+            return [word.format(**places) for word in fault.program.split()]
+        name = "train.py" if fault.language == "py" else "train.sh"
+        return [*interpreter, self.script(corpus.text_of(fault), name)]
+
+    def variables(self, fault):
+        return {"FAULTS": BUILT, "HERE": HERE, "PYTHON": sys.executable, **self.found, **fault.env}
+
+    def start_one(self, fault):
+        words = ["--nproc-per-node", fault.ranks, "--shutdown-timeout", 5]
+        words += ["--summary", self.path("summary.json"), *fault.options]
+        words += ["--log-dir", self.path("small" if fault.small_disk else "logs.a")]
+        options = {"env": self.variables(fault)}
+        return self.start(*words, "--no-python", *self.words(fault), **options)
+
+    def start_nodes(self, fault):
+        """Node a first, so that it is the coordinator's."""
+        for number, name in enumerate("abc"[: fault.nodes]):
+            env = self.variables(fault)
+            if name in fault.skew:
+                env |= {"FAKETIME": f"{fault.skew[name]:+}s", "LD_PRELOAD": FAKETIME}
+                env["ASAN_OPTIONS"] = "verify_asan_link_order=0"
+            words = ("--node-rank", number, "--shutdown-timeout", 5, *fault.options)
+            rest = {"nnodes": fault.nodes, "workers": fault.ranks, "conf": fault.conf}
+            node = self.agent(name, *words, env=env, worker=self.words(fault), **rest)
+            if name == "a":
+                self.wait_for_host(node)
+
+    # -- what came of it --------------------------------------------------------------------------
+
+    def record(self, name):
+        """The events of a node, whose log may have had no room."""
+        folder = self.run_folder(self.path("logs." + name))
+        lines = harness.read(os.path.join(folder, "events.jsonl")).split(b"\n")[:-1]
+        return [json.loads(line) for line in lines]
+
+    def failures(self, events):
+        """Those of the last attempt, the cause first."""
+        found = [event for event in events if event["event"] == "failure_found"]
+        return [event for event in found if event["attempt"] == found[-1]["attempt"]]
+
+    def summarized(self):
+        """What stands of them in the summary, where the events had no room on the disk."""
+        summary = json.loads(self.file("summary.json"))
+        return [one for one in (summary["root_cause"], *summary["other_causes"]) if one]
+
+    def seconds_to_verdict(self, fault, records):
+        """On the coordinator's clock, corrected by what we know of the others'."""
+        verdict = self.failures(records["a"])
+        if not verdict or fault.slow:
+            return None
+        deaths = [
+            verdicts.unix_time(event["time"]) - fault.skew.get(name, 0)
+            for name, events in records.items()
+            for event in events
+            if event["event"] in ("worker_exited", "spawn_failed", "node_lost")
+            and event.get("attempt", verdict[0]["attempt"]) == verdict[0]["attempt"]
+            and event.get("wait_status", 1) != 0
+        ]
+        if not deaths:
+            return None
+        told = verdicts.unix_time(verdict[0]["time"]) - fault.skew.get("a", 0)
+        return max(0.0, told - min(deaths))
+
+    def host_of(self, fault):
+        if fault.nodes == 1:
+            return socket.gethostname()
+        node = fault.env.get("CULPRIT") or "abc"[fault.rank // fault.ranks]
+        return self.host_name(node)
+
+    def assert_same_verdict(self, fault, records):
+        """What the coordinator found is what every node that was there at the end tells."""
+        root = self.failures(records["a"])[:1]
+        for name in records:
+            if name in self.gone_nodes or name in self.frozen_nodes:
+                continue
+            told = self.nodes[name].summary["root_cause"]
+            self.assertEqual(
+                [(told["rank"], told["host"], told["kind"])] if told else [],
+                [(event["rank"], event["host"], event["kind"]) for event in root],
+                f"node {name}",
+            )
+
+    def run_fault(self, fault):
+        if lack := lacking(fault.needs):
+            self.skipTest(f"{fault.name}: {lack}")
+        with contextlib.ExitStack() as stack:
+            self.prepare(fault, stack)
+            if fault.nodes == 1:
+                runs = [self.start_one(fault)]
+            else:
+                self.start_nodes(fault)
+                runs = [node.run for node in self.nodes.values()]
+            if fault.act:
+                fault.act(Scene(self, fault))
+            self.wait_for_all(fault, runs)
+            names = ["a"] if fault.nodes == 1 else list(self.nodes)
+            records = {} if fault.small_disk else {name: self.record(name) for name in names}
+        stories = "\n".join(run.err for run in runs)
+        failures = self.failures(records["a"]) if records else self.summarized()
+        seconds = self.seconds_to_verdict(fault, records) if records else None
+        verdict = verdicts.judge(fault, failures, self.host_of(fault), seconds)
+        self.put_down(fault, verdict)
+        self.check(fault, verdict, stories)
+        if fault.nodes > 1 and fault.id not in corpus.not_right():
+            self.assert_same_verdict(fault, records)
+
+    def wait_for_all(self, fault, runs):
+        try:
+            for run in runs:
+                run.wait(fault.seconds)
+        except AssertionError:
+            self.put_down(fault, verdicts.judge(fault, [], self.host_of(fault), None))
+            raise
+
+    def put_down(self, fault, verdict):
+        if verdict.differences:
+            print(f"NOT RIGHT {fault.name}: {'; '.join(verdict.differences)}", flush=True)
+        elif fault.id in corpus.not_right():
+            print(f"RIGHT NOW {fault.name}, although not_right.txt lists it", flush=True)
+        if ROWS:
+            with open(ROWS, "a") as file:
+                file.write(json.dumps({"group": fault.group, **verdict.as_row()}) + "\n")
+
+    def check(self, fault, verdict, stories):
+        if fault.id in corpus.not_right():
+            return
+        self.assertEqual(verdict.differences, [], f"{verdict}\n{stories}")
+        if verdict.seconds is not None:
+            self.assertLess(verdict.seconds, 5 * SOON, stories)  # p99 is the table's
+
+    # -- what a program finds ---------------------------------------------------------------------
+
+    def prepare(self, fault, stack):
+        if "memory cgroup" in fault.needs:
+            folder = os.path.join(MEMORY, "muster-test-" + self.mark)
+            os.mkdir(folder)
+            stack.callback(wait_until, lambda: self.remove_group(folder), "the group is empty")
+            with open(os.path.join(folder, "memory.limit_in_bytes"), "w") as file:
+                file.write(str(64 << 20))
+            self.found["GROUP"] = folder
+        if "tmpfs" in fault.needs:
+            small = self.path("small")
+            os.mkdir(small)
+            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "small", small], check=True)
+            stack.callback(subprocess.run, ["umount", "-l", small])
+
+    @staticmethod
+    def remove_group(folder):
+        with contextlib.suppress(OSError):
+            os.rmdir(folder)
+        return not os.path.isdir(folder)
+
+
+def add_tests(faults):
+    for number, fault in enumerate(faults):
+        words = "".join(c if c.isalnum() else "_" for c in fault.name)
+
+        def test(self, fault=fault):
+            self.run_fault(fault)
+
+        setattr(Faults, f"test_{number:03}_{words}", test)
+
+
+def main():
+    name, *wanted = sys.argv[1:]
+    found = corpus.in_group(name)
+    assert found, f"no such group: {name}"
+    add_tests([f for f in found if not wanted or any(word in f.name for word in wanted)])
+    sys.argv[1:] = []
+    harness.main()
+
+
+if __name__ == "__main__":
+    main()
