@@ -6,14 +6,10 @@ not_right.txt lists is known not to be exactly right; all else must be.
 """
 
 import contextlib
-import importlib.util
 import json
 import os
-import signal
 import socket
-import subprocess
 import sys
-import unittest
 
 import corpus
 import gpu_faults  # noqa: F401  each adds its group
@@ -25,94 +21,14 @@ import shell_faults  # noqa: F401
 import together_faults  # noqa: F401
 import torch_faults  # noqa: F401
 import verdicts
-from harness import MUSTER, wait_until
-from nodes import NodesTest
+from scene import Scene, SceneTest, lacking
 
-HERE = os.path.dirname(os.path.abspath(__file__))
-TOP = os.path.dirname(os.path.dirname(HERE))
-BUILT = os.path.join(os.environ.get("MUSTER_BUILD", ""), "tests", "faults")
 SOON = 1.0  # seconds from the first death to the verdict
 ROWS = os.environ.get("MUSTER_FAULT_ROWS")
-MEMORY = "/sys/fs/cgroup/memory"
-FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
 
 
-def lacking(needs):
-    """Why this machine cannot run an entry with such needs, "" if it can."""
-    for need in needs.split(", ") if needs else []:
-        if need == "root" and os.geteuid() != 0:
-            return "it needs root"
-        if need == "memory cgroup" and (os.geteuid() != 0 or not os.path.isdir(MEMORY)):
-            return "it needs the memory controller of cgroup v1, and root"
-        if need == "torch" and importlib.util.find_spec("torch") is None:
-            return "this Python has no torch"
-        if need == "chroot" and not os.path.isdir(os.path.join(harness.CACHE, "chroot-forky")):
-            return "no PyTorch chroot; scripts/pytorch-chroot makes it"
-        if need == "faketime" and not os.path.exists(FAKETIME):
-            return "libfaketime is not installed"
-    return ""
-
-
-class Scene:
-    """One entry while it runs: what an entry's act() gets."""
-
-    def __init__(self, test, fault):
-        self.test = test
-        self.fault = fault
-
-    @property
-    def nodes(self):
-        return self.test.nodes
-
-    def pid(self, rank):
-        """Of a rank, once it has written it."""
-        return int(self.test.wait_for_file(f"pid.{rank}"))
-
-
-class Faults(NodesTest):
-    def setUp(self):
-        super().setUp()
-        self.found = {}  # variables that the preparation adds
-
-    def words(self, fault):
-        """The workers' command."""
-        interpreter = [sys.executable, "-u"] if fault.language == "py" else []
-        if fault.language == "command":
-            places = {"T": self.dir, "TOP": TOP, "HERE": HERE, "FAULTS": BUILT}
-            return [word.format(**places) for word in fault.program.split()]
-        name = "train.py" if fault.language == "py" else "train.sh"
-        return [*interpreter, self.script(corpus.text_of(fault), name)]
-
-    def variables(self, fault):
-        return {"FAULTS": BUILT, "HERE": HERE, "PYTHON": sys.executable, **self.found, **fault.env}
-
-    def start_one(self, fault):
-        words = ["--nproc-per-node", fault.ranks, "--shutdown-timeout", 5]
-        words += ["--summary", self.path("summary.json"), *fault.options]
-        words += ["--log-dir", self.path("small" if fault.small_disk else "logs.a")]
-        options = {"env": self.variables(fault)}
-        return self.start(*words, "--no-python", *self.words(fault), **options)
-
-    def start_nodes(self, fault):
-        """Node a first, so that it is the coordinator's."""
-        for number, name in enumerate("abc"[: fault.nodes]):
-            env = self.variables(fault)
-            if name in fault.skew:
-                env |= {"FAKETIME": f"{fault.skew[name]:+}s", "LD_PRELOAD": FAKETIME}
-                env["ASAN_OPTIONS"] = "verify_asan_link_order=0"
-            words = ("--node-rank", number, "--shutdown-timeout", 5, *fault.options)
-            rest = {"nnodes": fault.nodes, "workers": fault.ranks, "conf": fault.conf}
-            node = self.agent(name, *words, env=env, worker=self.words(fault), **rest)
-            if name == "a":
-                self.wait_for_host(node)
-
+class Faults(SceneTest):
     # -- what came of it --------------------------------------------------------------------------
-
-    def record(self, name):
-        """The events of a node, whose log may have had no room."""
-        folder = self.run_folder(self.path("logs." + name))
-        lines = harness.read(os.path.join(folder, "events.jsonl")).split(b"\n")[:-1]
-        return [json.loads(line) for line in lines]
 
     def failures(self, events):
         """Those of the last attempt, the cause first."""
@@ -166,11 +82,7 @@ class Faults(NodesTest):
             self.skipTest(f"{fault.name}: {lack}")
         with contextlib.ExitStack() as stack:
             self.prepare(fault, stack)
-            if fault.nodes == 1:
-                runs = [self.start_one(fault)]
-            else:
-                self.start_nodes(fault)
-                runs = [node.run for node in self.nodes.values()]
+            runs = self.start_job(fault)
             if fault.act:
                 fault.act(Scene(self, fault))
             self.wait_for_all(fault, runs)
@@ -208,28 +120,6 @@ class Faults(NodesTest):
         self.assertEqual(verdict.differences, [], f"{verdict}\n{stories}")
         if verdict.seconds is not None:
             self.assertLess(verdict.seconds, 5 * SOON, stories)  # p99 is the table's
-
-    # -- what a program finds ---------------------------------------------------------------------
-
-    def prepare(self, fault, stack):
-        if "memory cgroup" in fault.needs:
-            folder = os.path.join(MEMORY, "muster-test-" + self.mark)
-            os.mkdir(folder)
-            stack.callback(wait_until, lambda: self.remove_group(folder), "the group is empty")
-            with open(os.path.join(folder, "memory.limit_in_bytes"), "w") as file:
-                file.write(str(64 << 20))
-            self.found["GROUP"] = folder
-        if "tmpfs" in fault.needs:
-            small = self.path("small")
-            os.mkdir(small)
-            subprocess.run(["mount", "-t", "tmpfs", "-o", "size=256k", "small", small], check=True)
-            stack.callback(subprocess.run, ["umount", "-l", small])
-
-    @staticmethod
-    def remove_group(folder):
-        with contextlib.suppress(OSError):
-            os.rmdir(folder)
-        return not os.path.isdir(folder)
 
 
 def add_tests(faults):

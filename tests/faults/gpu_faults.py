@@ -90,7 +90,7 @@ said(
     "call (e.g. socket, malloc) or external library call failed or device error. \nLast error:\n"
     "Call to connect returned No route to host, retries exhausted",
     "torch.distributed",
-    "Call to connect returned No route to host",
+    "ncclSystemError: System call",
 )
 # Its thread ends the process; the lines are those of PyTorch 2.4.
 WATCHDOG = """

@@ -252,7 +252,7 @@ add(
     "a URL whose server is not there",
     'import urllib.request\nurllib.request.urlopen("http://127.0.0.1:1/shard.tar")',
     "connection_lost",
-    "ConnectionRefusedError: [Errno 111] Connection refused",
+    "urllib.error.URLError: <urlopen error [Errno 111] Connection refused>",
     waits=True,
 )
 add(
@@ -324,6 +324,5 @@ if __name__ == "__main__":
     with concurrent.futures.ProcessPoolExecutor(1) as pool:
         pool.submit(work, 1).result()
     """,
-    "data_worker_died",
-    "concurrent.futures.process.BrokenProcessPool: A process in the process pool was",
+    line="concurrent.futures.process.BrokenProcessPool: A process in the process pool was",
 )

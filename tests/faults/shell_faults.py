@@ -152,6 +152,12 @@ add(
     "Too many open files",
 )
 add(
+    "a pipe too many",
+    "ulimit -n 6; exec 3</dev/null 4</dev/null 5</dev/null; cat | cat",
+    "fd_limit",
+    "Pipe call failed",
+)
+add(
     "no right to read",
     "exec setpriv --reuid=65534 cat /etc/shadow",
     "permission_denied",
