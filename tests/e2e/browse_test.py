@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Logs read by place: by stream offset and number through the cuts of a bounded log, by time."""
 
+import glob
 import json
 import os
 import signal
@@ -101,13 +102,8 @@ class BrowseTest(MusterTest):
         for _ in range(3):
             self.logs = self.path(f"logs{len(self.views)}")
             run = self.start(*self.lines_words(ENDLESS, "--log-limit", "4M"))
-            wait_until(
-                lambda: os.path.isdir(self.logs)
-                and os.path.exists(
-                    os.path.join(self.run_folder(self.logs), "attempt_0", "0", "stdout.times")
-                ),
-                "the log is there",
-            )
+            times = os.path.join(self.logs, "*", "attempt_0", "0", "stdout.times")
+            wait_until(lambda: glob.glob(times), "the log is there")
             wait_until(lambda: self.log_bytes() > 3_900_000, "the log is about to be cut")
             self.muster_was_killed = True
             supervisor = harness.children(run.pid)
