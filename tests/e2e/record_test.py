@@ -202,11 +202,15 @@ class Launched(MusterTest):
 
     def test_an_exception(self):
         cause, report = self.fails(1, "error")
-        self.assertEqual(cause["kind"], "cpp_exception")
+        self.assertEqual(cause["kind"], "collective_timeout")
         text = "muster::comm::ErrorException: all_reduce #128: rank 3 has not come"
         self.assertTrue(cause["message"].startswith(text), cause["message"])
         for part in (text, "Stack (most recent call last):", "trainer::fail_with_our_error() in"):
             self.assertIn(part, report)
+
+    def test_an_exception_of_any_other_kind(self):
+        cause, _ = self.fails(1, "throw")
+        self.assertEqual(cause["kind"], "cpp_exception")
 
     def test_a_crash(self):
         cause, report = self.fails(128 + signal.SIGSEGV, "segv")
@@ -218,7 +222,7 @@ class Launched(MusterTest):
 
     def test_an_exception_of_another_thread(self):
         cause, report = self.fails(128 + signal.SIGABRT, "thread_throws")
-        self.assertEqual(cause["kind"], "abort")
+        self.assertEqual(cause["kind"], "cpp_exception")
         self.assertIn('std::runtime_error: loss is "NaN"', cause["message"])
         self.assertTrue(re.search(DEEP, report), report)
 

@@ -226,6 +226,7 @@ add(
     "(trap '' TERM; sleep 600) & echo 'out of labels' >&2; exit 8",
     "exit_code",
     "out of labels",
+    slow=True,
 )
 add(
     "another fault after a restart",
