@@ -245,10 +245,12 @@ void WorkerGroup::Impl::signal_worker(int pid, int signal, bool to_group, StopRe
 }
 
 bool WorkerGroup::Impl::only_musters_own_left() const {
+  bool any = false;
   for (const ProcStat& found : descendants_of(getpid())) {
     if (!is_musters_own(found)) return false;
+    any = true;
   }
-  return true;
+  return any;  // the kernel says that there is a child: an empty list is one that could not be had
 }
 
 bool WorkerGroup::Impl::ours_to_sweep(const ProcStat& found) const {
