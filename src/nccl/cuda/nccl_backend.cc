@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "nccl/core/flight.h"
 #include "nccl/cuda/device.h"
 #include "nccl/cuda/issue.h"
 #include "nccl/cuda/trouble.h"
@@ -134,7 +133,7 @@ Result<std::shared_ptr<Pending>> NcclBackend::start(std::span<const Operation> o
   const Result<void> done = put_into_streams(operations, deadline);
   if (!done) return done.error();
   Result<std::shared_ptr<NcclPending>> pending = mark_streams(operations);
-  if (!pending) return pending.error();
+  if (!pending) return comm_->in_use(std::move(pending).error());
   last_ = *pending;
   return std::shared_ptr<Pending>(*pending);
 }

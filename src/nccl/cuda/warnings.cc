@@ -49,11 +49,12 @@ std::string news_of(const std::string& path) {
   const std::streamoff before = read.path == path && read.bytes <= size ? read.bytes : 0;
   const std::streamoff from = std::max(before, size - std::streamoff{kWarningBytes});
   read.path = path;
-  read.bytes = size;
   std::string text(static_cast<size_t>(size - from), '\0');
   file.seekg(from);
   file.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<size_t>(file.gcount()));
+  text.resize(text.rfind('\n') + 1);  // a line that is being written comes next time
+  read.bytes = from + static_cast<std::streamoff>(text.size());
   return text;
 }
 
