@@ -21,8 +21,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// "For ever".
-
 struct Address {
   sockaddr_storage storage{};
   socklen_t size = 0;

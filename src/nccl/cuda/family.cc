@@ -84,7 +84,7 @@ Result<std::unique_ptr<CommBackend>> make_from_store(const BackendPlan& plan) {
 }
 
 // Whether each rank of the new communicator says yes.
-Result<bool> all_ranks(const BackendPlan& plan, bool own) {
+Result<bool> all_say_yes(const BackendPlan& plan, bool own) {
   RollCall call(*plan.store, "nccl/shrink", plan.world_ranks, plan.rank, "nccl: shrinking");
   const Result<void> answered = call.answer(own ? "yes" : "no");
   if (!answered) return answered.error();
@@ -162,7 +162,7 @@ CommBackend::Made NcclBackend::shrink(std::span<const int> excluded, const Backe
   // other half is for the shrink, or for making a new one.
   const Deadline half = Clock::now() + (plan.deadline - Clock::now()) / 2;
   const bool whole = !comm_->signal()->stopped() && settle(half);
-  const Result<bool> usable = all_ranks(plan, usable_for_shrink(half));
+  const Result<bool> usable = all_say_yes(plan, usable_for_shrink(half));
   if (!usable) return usable.error();
   if (!*usable) return std::nullopt;
   const int flags = whole || revoked_ ? 0 : kShrinkAbort;

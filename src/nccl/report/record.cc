@@ -39,10 +39,10 @@ void tell_type() {
 void tell_exception(const std::exception_ptr& exception, const detail::Stack& stack) {
   if (detail::asking_exception()) return tell_type();
   if (!detail::claim_report()) return detail::wait_for_report();
+  asked = {abi::__cxa_current_exception_type(), &stack};
   if (exception == nullptr) {
     return detail::report_end("std::terminate() was called", stack, detail::Names::kDemangled);
   }
-  asked = {abi::__cxa_current_exception_type(), &stack};
   detail::ExceptionText text;
   try {
     text = detail::text_of(exception);
