@@ -5,7 +5,7 @@ import os
 import signal
 
 import corpus
-from harness import process_state, wait_until
+from harness import process_state, read_proc, wait_until
 
 add = corpus.group("together")
 
@@ -118,7 +118,7 @@ def kill_two(first, second):
 
     def act(scene):
         pids = [scene.pid(rank) for rank in range(scene.fault.ranks)]
-        muster = int(open(f"/proc/{pids[0]}/stat").read().rpartition(")")[2].split()[1])
+        muster = int(read_proc(pids[0], "stat").rpartition(b")")[2].split()[1])
         os.kill(muster, signal.SIGSTOP)
         os.kill(pids[first[0]], first[1])
         os.kill(pids[second[0]], second[1])
