@@ -136,7 +136,9 @@ def main():
     name, *wanted = sys.argv[1:]
     found = corpus.in_group(name)
     assert found, f"no such group: {name}"
-    add_tests([f for f in found if not wanted or any(word in f.name for word in wanted)])
+    chosen = [f for f in found if not wanted or any(word in f.name for word in wanted)]
+    assert chosen, f"no such fault in {name}: {wanted}"
+    add_tests(chosen)
     sys.argv[1:] = []
     harness.main(may_skip=True)
 

@@ -3,9 +3,11 @@
 
 import contextlib
 import ctypes
+import glob
 import importlib.util
 import json
 import os
+import signal
 import subprocess
 import sys
 
@@ -18,7 +20,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 TOP = os.path.dirname(os.path.dirname(HERE))
 BUILT = os.path.join(os.environ.get("MUSTER_BUILD", ""), "tests", "faults")
 MEMORY = "/sys/fs/cgroup/memory"
-FAKETIME = "/usr/lib/x86_64-linux-gnu/faketime/libfaketime.so.1"
+FAKETIME = next(iter(glob.glob("/usr/lib/*/faketime/libfaketime.so.1")), "")
 
 
 def lacking(needs):
@@ -138,6 +140,9 @@ class SceneTest(NodesTest):
 
     @staticmethod
     def remove_group(folder):
+        for pid in harness.read(os.path.join(folder, "cgroup.procs")).split():
+            with contextlib.suppress(ProcessLookupError):  # what a failed job left in it
+                os.kill(int(pid), signal.SIGKILL)
         with contextlib.suppress(OSError):
             os.rmdir(folder)
         return not os.path.isdir(folder)
