@@ -19,7 +19,6 @@ void Look::run() {
   {
     const std::lock_guard lock(mutex_);
     full_ = std::move(full);
-    done_ = true;
   }
   if (plan_.dumped.empty()) return;
   const std::string pattern = read_proc_file("/proc/sys/kernel/core_pattern").value_or("");
@@ -38,7 +37,7 @@ void Look::add_to(std::vector<Evidence>& dead) {
     evidence.full_disks = full_;
     auto core = cores_.find(evidence.pid);
     if (core != cores_.end()) evidence.core = core->second;
-    if (!done_ && asking < plan_.folders.size()) {
+    if (asking < plan_.folders.size()) {
       evidence.silent_folder = folder_words(plan_.folders[asking]);
     }
   }

@@ -29,7 +29,7 @@ class Look {
     std::string folder;        // where workers begin to run
     std::vector<Dump> dumped;  // those who left a dump of their memory
   };
-  explicit Look(Plan plan) : plan_(std::move(plan)) {}
+  explicit Look(Plan plan) : plan_(std::move(plan)), asking_(plan_.folders.size()) {}
 
   // On the pool. Blocks.
   void run();
@@ -40,11 +40,10 @@ class Look {
  private:
   Plan plan_;
   std::mutex mutex_;
-  bool done_ = false;
   std::vector<KernelNote> notes_;
   std::map<int, std::string> cores_;  // by pid
   std::vector<FullDisk> full_;
-  std::atomic<size_t> asking_{0};
+  std::atomic<size_t> asking_;  // the folder that is being looked at; their number: none
 };
 
 }  // namespace muster

@@ -38,15 +38,16 @@ std::shared_ptr<Look> Surroundings::begin_look(const std::vector<Evidence>& dead
   Look::Plan plan;
   plan.kernel_log = kernel_log_;
   plan.folder = folder_;
-  // The one that hangs holds itself.
-  if (last_look_.expired()) plan.folders = folders_;
+  // One that hangs holds itself.
+  const bool asks = last_asking_.expired();
+  if (asks) plan.folders = folders_;
   for (const Evidence& evidence : dead) {
     if (evidence.spawn_errno == 0 && decode_wait_status(evidence.wait_status).core_dumped) {
       plan.dumped.push_back({evidence.pid, began_});
     }
   }
   auto look = std::make_shared<Look>(std::move(plan));
-  last_look_ = look;
+  if (asks) last_asking_ = look;
   return look;
 }
 

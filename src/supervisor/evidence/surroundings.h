@@ -43,7 +43,7 @@ class Surroundings {
   std::optional<MemoryWatch> memory_;
   std::shared_ptr<KernelLog> kernel_log_;
   std::unordered_map<int, MemoryTrouble> memory_at_death_;  // by pid
-  std::weak_ptr<Look> last_look_;
+  std::weak_ptr<Look> last_asking_;  // the last one that asked the folders's file systems
 };
 
 }  // namespace muster
