@@ -19,6 +19,9 @@ namespace {
 constexpr size_t kReadBuffer = size_t{256} << 10;
 // Capacity the shared reply buffer may keep.
 constexpr size_t kKeptReplies = size_t{256} << 10;
+// Clients whose last wait is remembered, and how much of its key.
+constexpr size_t kMaxLeftWaiting = 1024;
+constexpr size_t kMaxLeftKey = 256;
 
 }  // namespace
 
@@ -44,6 +47,7 @@ struct StoreServer::Impl final : Outbox {
   void hand_over(Connection& connection);
   void hand_over_held();
   void ended(Connection& connection, int code);
+  void note_wait(const Connection& connection);
   void reset();
   void drop_old();
   void send(ClientId client, std::string_view bytes) override;
@@ -63,6 +67,7 @@ struct StoreServer::Impl final : Outbox {
   Owned<TcpListener> listener;
   Owned<Timer> old_patience;
   Owned<Timer> held_strangers;
+  std::unordered_map<uint32_t, std::string> left_waiting;  // by pid
   ClientId next_id = 1;
   uint64_t accepted_count = 0;
   uint64_t bad_peers = 0;
@@ -85,7 +90,8 @@ struct StoreServer::Impl::Connection final : Replies {
   const Limits& limits;
   const ClientId id;
   const SocketAddress peer;
-  bool old;  // from before the last reset: nobody but a stranger
+  bool old;           // from before the last reset: nobody but a stranger
+  bool near = false;  // on this machine
   Session session;
   Owned<TcpStream> stream;
 };
@@ -108,6 +114,7 @@ void StoreServer::Impl::accepted(UniqueFd socket, const SocketAddress& peer) {
   auto connection = std::make_unique<Connection>(*this, next_id++, peer);
   if (connection->old && !state.strangers) return;
   Connection* raw = connection.get();
+  raw->near = peer.same_host(SocketAddress::local(socket.get()));
   auto stream = TcpStream::adopt(
       loop, std::move(socket), {read_buffer.get(), kReadBuffer},
       {[this, raw](std::string_view bytes) { received(*raw, bytes); },
@@ -164,7 +171,19 @@ void StoreServer::Impl::hand_over_held() {
   }
 }
 
+// A pid names a client only on this machine.
+void StoreServer::Impl::note_wait(const Connection& connection) {
+  const uint32_t pid = connection.session.client_pid();
+  if (connection.old || pid == 0 || !connection.near) return;
+  std::string key = connection.session.waited_for();
+  if (key.empty()) return;
+  if (left_waiting.size() >= kMaxLeftWaiting && left_waiting.count(pid) == 0) return;
+  if (key.size() > kMaxLeftKey) key.resize(kMaxLeftKey);
+  left_waiting.insert_or_assign(pid, std::move(key));
+}
+
 void StoreServer::Impl::ended(Connection& connection, int code) {
+  note_wait(connection);
   // A worker that is killed resets its connections, which is no news; a peer that vanished is.
   if (connection.old) {
     // Nobody awaits it any more.
@@ -207,6 +226,7 @@ void StoreServer::Impl::reset() {
     connection->old = true;
   listener->mark();
   state.clear();
+  left_waiting.clear();
   legacy_seen = false;
   old_patience = Timer::start(loop, limits.old_patience, [this] { drop_old(); });
   old_patience->unref();
@@ -283,6 +303,11 @@ std::vector<StoreWaiter> StoreServer::waiters() const {
                     waiter.barrier, waiter.keys});
   });
   return list;
+}
+
+std::string StoreServer::left_waiting(uint32_t pid) const {
+  auto it = impl_->left_waiting.find(pid);
+  return it == impl_->left_waiting.end() ? "" : it->second;
 }
 
 StoreCounters StoreServer::counters() const {

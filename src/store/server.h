@@ -101,6 +101,11 @@ class StoreServer {
   std::vector<StoreWaiter> waiters() const;
   StoreCounters counters() const;
 
+  // The key (as on the wire) that a client with this pid on this machine was waiting for when its
+  // connection ended, or had given up just before; "" if there was none since the last reset. Of
+  // very many such clients the first are known.
+  std::string left_waiting(uint32_t pid) const;
+
  private:
   struct Impl;
   explicit StoreServer(std::unique_ptr<Impl> impl);

@@ -169,6 +169,7 @@ bool Session::greet(std::string_view bytes, size_t* used) {
 
 bool Session::execute(const Request& request, Replies& replies) {
   StringReader strings = request.strings();
+  given_up_ = request.query == Query::kCancelWait ? waited_for() : "";
   switch (request.query) {
     case Query::kValidate:
       return refuse("a second VALIDATE");

@@ -80,6 +80,11 @@ class Session {
   bool legacy() const { return dialect_ == Dialect::kLegacy; }
   // The process id that the client gave in its PING, 0 if none came.
   uint32_t client_pid() const { return client_pid_; }
+  // What it waits for (Waits::words), or waited for when it gave up and has asked nothing since.
+  std::string waited_for() const {
+    std::string now = state_.waits.words(id_);
+    return now.empty() ? given_up_ : now;
+  }
 
  private:
   enum class Phase : uint8_t { kGreeting, kOpen };
@@ -118,7 +123,8 @@ class Session {
   bool stalled_ = false;
   bool stranger_ = false;
   uint32_t client_pid_ = 0;
-  std::string pending_;  // the beginning of what could not be handled yet
+  std::string given_up_;  // the wait that it cancelled last
+  std::string pending_;   // the beginning of what could not be handled yet
   std::string why_;
 };
 

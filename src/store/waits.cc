@@ -65,6 +65,15 @@ void Waits::wake_one(std::string_view key, std::vector<ClientId>& woken) {
   if (queue->second.empty()) queues_.erase(queue);
 }
 
+std::string Waits::words(ClientId client) const {
+  auto it = waiting_.find(client);
+  if (it == waiting_.end()) return "";
+  const std::vector<Place>& places = it->second.places;
+  std::string text = places.front().queue->first;
+  if (places.size() > 1) text += " and " + std::to_string(places.size() - 1) + " more";
+  return text;
+}
+
 void Waits::for_each(const std::function<void(const Waiter&)>& visit) const {
   for (const auto& [client, waiting] : waiting_) {
     Waiter waiter{client, waiting.since, waiting.barrier, {}};

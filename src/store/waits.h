@@ -46,6 +46,8 @@ class Waits {
 
   bool empty() const { return waiting_.empty(); }
   size_t size() const { return waiting_.size(); }
+  // What a client waits for: "/k", "/k and 3 more", "" if it does not wait.
+  std::string words(ClientId client) const;
   void for_each(const std::function<void(const Waiter&)>& visit) const;
   void clear();
 

@@ -149,10 +149,15 @@ Result<void> Run::build() {
   evidence_ = std::make_unique<EvidenceSaver>(
       EvidenceSaver::Parts{loop_, recorder_, logs_->run_dir(), launch_.plan.host});
   observe();
-  job_ = std::make_unique<Job>(Job::Parts{loop_, launch_.plan, recorder_, *logs_, *link_,
-                                          watchdog_settings(launch_.plan.inherited),
-                                          static_cast<int64_t>(file_limit_.inherited)},
-                               [this](int exit_code) { on_job_end(exit_code); });
+  auto store_wait = [this](int pid) {
+    const StoreServer* store = link_->store();
+    return store ? store->left_waiting(static_cast<uint32_t>(pid)) : "";
+  };
+  job_ = std::make_unique<Job>(
+      Job::Parts{loop_, launch_.plan, recorder_, *logs_, *link_,
+                 watchdog_settings(launch_.plan.inherited),
+                 static_cast<int64_t>(file_limit_.inherited), std::move(store_wait)},
+      [this](int exit_code) { on_job_end(exit_code); });
   return build_status();
 }
 

@@ -341,4 +341,48 @@ TEST_CASE_FIXTURE(ServerTest, "hundreds of clients meet at one barrier") {
     CHECK(peer.receive(1) == Bytes().u8(0).text);
 }
 
+TEST_CASE_FIXTURE(ServerTest, "what a client waited for when it ended is known by its pid") {
+  {
+    TestPeer killed = greeted(11);
+    killed.send(request::wait({"/a", "/b"}));
+    TestPeer gave_up = greeted(12);
+    gave_up.send(request::wait({"/c"}));
+    CHECK(run_until([&] { return server->counters().waiters == 2; }));
+    CHECK(gave_up.ask(request::cancel_wait(), 1) == Bytes().u8(1).text);
+    TestPeer went_on = greeted(13);
+    went_on.send(request::wait({"/d"}));
+    CHECK(run_until([&] { return server->counters().waiters == 2; }));
+    CHECK(went_on.ask(request::cancel_wait(), 1) == Bytes().u8(1).text);
+    CHECK(went_on.ask(request::num_keys(), 8) == Bytes().i64(0).text);
+    CHECK(server->left_waiting(11) == "");  // it still waits
+  }
+  CHECK(run_until([&] { return server->counters().connections == 0; }));
+  CHECK(server->left_waiting(11) == "/a and 1 more");
+  CHECK(server->left_waiting(12) == "/c");
+  CHECK(server->left_waiting(13) == "");
+  server->reset();
+  CHECK(server->left_waiting(11) == "");
+}
+
+TEST_CASE_FIXTURE(ServerTest,
+                  "a long key that somebody waited for is cut, and very many are not kept") {
+  auto leave = [&](uint32_t pid, const std::string& key) {
+    {
+      TestPeer peer = greeted(pid);
+      peer.send(request::wait({key}));
+      CHECK(run_until([&] { return server->counters().waiters == 1; }));
+    }
+    CHECK(run_until([&] { return server->counters().connections == 0; }));
+  };
+  leave(1, std::string(4000, 'k'));
+  CHECK(server->left_waiting(1).size() == 256);
+  for (uint32_t pid = 2; pid <= 1024; ++pid)
+    leave(pid, "/k");
+  leave(1025, "/k");
+  CHECK(server->left_waiting(1024) == "/k");
+  CHECK(server->left_waiting(1025) == "");
+  leave(1, "/new");
+  CHECK(server->left_waiting(1) == "/new");
+}
+
 }  // namespace muster

@@ -32,6 +32,7 @@ void Surroundings::note_death(int pid, int wait_status) {
 void Surroundings::fill(Evidence& evidence) const {
   auto memory = memory_at_death_.find(evidence.pid);
   if (memory != memory_at_death_.end()) evidence.memory = memory->second;
+  if (store_wait_ && evidence.pid > 0) evidence.store_wait = store_wait_(evidence.pid);
 }
 
 std::shared_ptr<Look> Surroundings::begin_look(const std::vector<Evidence>& dead) {

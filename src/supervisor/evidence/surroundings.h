@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,9 @@ class Surroundings {
   // `folders`: where workers write besides the folder that they begin to run in, which is ours.
   explicit Surroundings(std::vector<Folder> folders);
 
+  // The store's key that a process waited for when it ended, "" if none. Where the store is.
+  void set_store_wait(std::function<std::string(int pid)> ask) { store_wait_ = std::move(ask); }
+
   // Before the first worker of an attempt is started: what the kernel counts and says from here on
   // is about them.
   void begin_attempt();
@@ -38,6 +42,7 @@ class Surroundings {
 
  private:
   std::vector<Folder> folders_;
+  std::function<std::string(int)> store_wait_;
   std::string folder_;
   int64_t began_ = 0;  // the attempt, unix seconds
   std::optional<MemoryWatch> memory_;

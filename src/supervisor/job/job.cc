@@ -36,7 +36,9 @@ Job::Job(const Parts& parts, std::function<void(int)> on_end)
     : parts_(parts),
       on_end_(std::move(on_end)),
       stop_signals_(stop_signals(parts.plan.options)),
-      surroundings_(worker_folders(parts.plan, parts.logs)) {}
+      surroundings_(worker_folders(parts.plan, parts.logs)) {
+  surroundings_.set_store_wait(parts.store_wait);
+}
 
 Job::~Job() {
   *alive_ = false;

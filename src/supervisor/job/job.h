@@ -49,6 +49,8 @@ class Job {
     JobLink& link;
     WatchdogSettings watchdogs;
     int64_t file_limit = 0;  // RLIMIT_NOFILE that the workers get back
+    // Surroundings::set_store_wait; may be missing.
+    std::function<std::string(int pid)> store_wait{};
   };
 
   // `on_end` is called once, from the loop, with muster's exit code, when nothing of the job is
