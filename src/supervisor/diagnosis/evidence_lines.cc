@@ -87,11 +87,14 @@ std::vector<std::string> evidence_lines(const Evidence& evidence, std::string_vi
   if (evidence.memory && evidence.memory->oom_kills > 0) add(cgroup_line(*evidence.memory));
   for (const FullDisk& disk : evidence.full_disks)
     add(disk_line(disk));
+  if (!evidence.silent_folder.empty())
+    add("the file system of " + clean_line(evidence.silent_folder) + " does not answer");
   if (!evidence.store_wait.empty())
     add("it waited in the store for " + clean_line(evidence.store_wait));
   // It had that much at most: worth a line where memory is the question.
   if (evidence.max_rss_kib > 0 && about_memory(kind))
     add("most memory that it had: " + memory_words(evidence.max_rss_kib * 1024));
+  if (!evidence.core.empty()) add("core dump: " + clean_line(evidence.core));
   for (const std::string& line : evidence.kernel_lines)
     add("kernel: " + clean_line(line));
   return lines;
