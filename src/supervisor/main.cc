@@ -63,6 +63,14 @@ int run_asked(const std::string& word, const ParsedCommand& parsed) {
   return run_command(std::get<CommandOptions>(parsed));
 }
 
+int refuse(const Environment& environment, const std::string& problem) {
+  constexpr int kUsage = 2;
+  const std::string message = "muster: " + problem + "\n";
+  std::fputs(message.c_str(), stderr);
+  write_launch_error(environment, message);
+  return kUsage;
+}
+
 int run(std::vector<std::string> command) {
   if (auto asked = parse_command(command)) return run_asked(command[1], *asked);
   Launch launch;
@@ -76,7 +84,10 @@ int run(std::vector<std::string> command) {
     write_launch_error(environment, plan.error().message);
     return plan.error().code;
   }
+  Result<FailureRules> rules = read_failure_rules(plan->options.failure_rules);
+  if (!rules) return refuse(environment, "--failure-rules " + rules.error().message);
   launch.plan = std::move(*plan);
+  launch.failure_rules = std::move(*rules);
   launch.command = std::move(command);
   if (launch.plan.options.dry_run) {
     return print(dry_run_text(launch.plan), 0);

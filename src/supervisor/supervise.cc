@@ -156,7 +156,8 @@ Result<void> Run::build() {
   job_ = std::make_unique<Job>(
       Job::Parts{loop_, launch_.plan, recorder_, *logs_, *link_,
                  watchdog_settings(launch_.plan.inherited),
-                 static_cast<int64_t>(file_limit_.inherited), std::move(store_wait)},
+                 static_cast<int64_t>(file_limit_.inherited), &launch_.failure_rules,
+                 std::move(store_wait)},
       [this](int exit_code) { on_job_end(exit_code); });
   return build_status();
 }

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "supervisor/cli/plan.h"
+#include "supervisor/diagnosis/failure_rules.h"
 #include "supervisor/workers/guard.h"
 
 namespace muster {
@@ -13,6 +14,7 @@ namespace muster {
 struct Launch {
   LaunchPlan plan;
   std::vector<std::string> command;  // muster's own argv
+  FailureRules failure_rules;
 };
 
 // Runs the whole job in the supervisor's process and returns muster's exit code. Everything has

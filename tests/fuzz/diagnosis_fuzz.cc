@@ -31,6 +31,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   };
   MUST(fit(failure.message));
   MUST(fit(failure.note));
+  MUST(fit(failure.line));
   for (const std::string& line : failure.excerpt)
     MUST(fit(line));
   return 0;

@@ -135,6 +135,15 @@ std::vector<OptionSpec> failure_options() {
        .set = s::flag<&Options::restart_always>,
        .help =
            "Use restarts even for what cannot heal, such as a syntax error or a missing module."},
+      {.name = "failure-rules",
+       .value_name = "FILE",
+       .group = kFailure,
+       .environment = true,
+       .default_text = "none",
+       .completes = Completes::kFile,
+       .set = s::non_empty_text<&Options::failure_rules>,
+       .help = "JSON with rules of your own for what failures of your programs look like, what "
+               "they are called and whether a restart may heal them (docs/failures.md)."},
       {.name = "shutdown-timeout",
        .value_name = "SECONDS",
        .group = kFailure,

@@ -58,6 +58,7 @@ struct Options {
   // Failure and stopping.
   int max_restarts = 0;
   bool restart_always = false;
+  std::string failure_rules;
   double monitor_interval = 0.1;
   std::vector<std::string> signals_to_handle = {"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"};
   std::chrono::seconds shutdown_timeout{30};

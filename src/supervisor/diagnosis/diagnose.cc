@@ -80,13 +80,21 @@ std::string exit_message(const Facts& facts, const Finding& found) {
   return text;
 }
 
+// The user's own rule about nothing but the end: what they call it is the message.
+std::string own_message(const Facts& facts, const Finding& found) {
+  const std::string& what = found.reason.empty() ? found.kind : found.reason;
+  return what + ", " + describe_end(facts.status);
+}
+
 std::string message_of(const Facts& facts, const Finding& found) {
   if (!facts.started()) return spawn_message(facts.evidence);
+  if (found.own && !found.by_text) return own_message(facts, found);
   return facts.status.signal != 0 ? signal_message(facts, found) : exit_message(facts, found);
 }
 
-bool can_heal(std::string_view kind, const Facts& facts) {
-  const Heals heals = failure_kind(kind).heals;
+bool can_heal(const Finding& found, const Facts& facts) {
+  if (found.heals) return *found.heals;
+  const Heals heals = failure_kind(found.kind).heals;
   if (heals == Heals::kUnlessFirstOutput) return !facts.before_any_output();
   return heals == Heals::kYes;
 }
@@ -155,7 +163,8 @@ std::string make_note(const Facts& facts, const Finding& found) {
   } else if (facts.recorded() && facts.status.signal != 0 && !facts.recorded_crash()) {
     add_note(note, "it had recorded: " + facts.error_file->message);
   }
-  add_note(note, found.note);
+  if (found.by_text) add_note(note, found.reason);
+  add_note(note, found.hint);
   add_note(note, short_hint(facts, found.kind));
   add_earlier(facts, note);
   const int code = facts.status.exit_code;
@@ -199,7 +208,7 @@ event::FailureFound diagnose(const Evidence& evidence) {
   if (failure.comm_error.empty() && evidence.broken_operation) {
     failure.comm_error = "operation_failed";
   }
-  failure.can_heal = can_heal(found.kind, facts);
+  failure.can_heal = can_heal(found, facts);
   return failure;
 }
 

@@ -10,6 +10,8 @@
 
 namespace muster {
 
+struct FailureRules;
+
 // How much of a worker's output is looked at, per stream.
 inline constexpr size_t kTailBytes = 64 * 1024;
 
@@ -53,6 +55,7 @@ struct Evidence {
   std::string silent_folder;  // one of them whose file system did not answer, "/home/x (HOME)"
   std::string core;           // the dump of its memory: a path, or how to get it
   std::string store_wait;     // the key that it waited for in the store when it ended, "" if none
+  const FailureRules* own_rules = nullptr;  // of --failure-rules; they outlive the evidence
 };
 
 // Judges one worker: kind, one-line message, the line that shows it, excerpt, whether it is what

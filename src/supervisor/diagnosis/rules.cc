@@ -110,17 +110,6 @@ Finding finding(const Rule& rule, FoundLine line) {
   return found;
 }
 
-// Where a rule's text stands in the last `max` lines that are not blank; the last place counts.
-std::optional<size_t> find_in(std::string_view text, const std::vector<std::string>& lines,
-                              size_t max) {
-  for (size_t i = lines.size(); i-- > 0 && max > 0;) {
-    if (is_blank(lines[i])) continue;
-    --max;
-    if (match_text(text, lines[i])) return i;
-  }
-  return std::nullopt;
-}
-
 size_t lines_of(Reach reach) {
   switch (reach) {
     case Reach::kWords:
@@ -187,48 +176,7 @@ std::optional<Finding> find_text(const Facts& facts) {
   return begins_it ? cause : found;
 }
 
-// --- The line that shows it, where no text gave the kind -----------------------------------------
-
-bool looks_like_error(std::string_view line) {
-  for (std::string_view word : {"rror", "ERROR", "atal", "FATAL", "panic", "ailed", "xception",
-                                "bort", "annot ", "an't "}) {
-    if (line.find(word) != std::string_view::npos) return true;
-  }
-  return false;
-}
-
-// The last line that looks like an error, else (on stderr, where little else is written) the last.
-std::optional<FoundLine> telling_line(const std::vector<std::string>& lines, const char* source) {
-  const bool is_stderr = std::string_view(source) == "stderr";
-  std::optional<FoundLine> last;
-  size_t left = kLastLines;
-  for (size_t i = lines.size(); i-- > 0 && left > 0;) {
-    if (is_blank(lines[i])) continue;
-    --left;
-    FoundLine line{lines[i], source, is_stderr ? i : std::string::npos};
-    if (looks_like_error(lines[i])) return line;
-    if (!last && is_stderr) last = std::move(line);
-  }
-  return last;
-}
-
-std::optional<FoundLine> line_of_end(const Facts& facts) {
-  if (!facts.last_word_lines.empty()) return facts.last_word_lines.front();
-  if (facts.recorded_crash()) return FoundLine{facts.error_file->message, "error file"};
-  if (facts.status.exit_code > 128 && facts.fault_dump) {
-    const size_t at = facts.fault_dump->line;
-    return FoundLine{facts.stderr_lines[at], "stderr", at};
-  }
-  if (died_of_signal(facts)) {
-    if (!facts.evidence.kernel_lines.empty()) {
-      return FoundLine{facts.evidence.kernel_lines.front(), "kernel log"};
-    }
-    return std::nullopt;
-  }
-  if (facts.recorded()) return FoundLine{facts.error_file->message, "error file"};
-  if (auto line = telling_line(facts.stderr_lines, "stderr")) return line;
-  return telling_line(facts.stdout_lines, "stdout");
-}
+// --- Ends ----------------------------------------------------------------------------------------
 
 std::optional<FoundLine> line_for(std::string_view kind, const Facts& facts) {
   if (kind == "oom_kill") return memory_line(facts.evidence);
@@ -277,11 +225,22 @@ void read_gpu_fault(const Facts& facts, Finding& found) {
 
 }  // namespace
 
+std::optional<size_t> find_in(std::string_view text, const std::vector<std::string>& lines,
+                              size_t max) {
+  for (size_t i = lines.size(); i-- > 0 && max > 0;) {
+    if (is_blank(lines[i])) continue;
+    --max;
+    if (match_text(text, lines[i])) return i;
+  }
+  return std::nullopt;
+}
+
 Finding find_kind(const Facts& facts) {
-  std::optional<Finding> found = find_end(kEndsByForce, facts);
+  std::optional<Finding> found = find_own(facts);
+  if (!found) found = find_end(kEndsByForce, facts);
   if (!found) found = find_text(facts);
   if (!found) found = find_end(kOtherEnds, facts);
-  read_gpu_fault(facts, *found);
+  if (!found->own) read_gpu_fault(facts, *found);
   read_blames(facts, *found);
   return std::move(*found);
 }

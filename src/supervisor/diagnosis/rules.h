@@ -7,6 +7,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "supervisor/diagnosis/facts.h"
 
@@ -38,7 +39,12 @@ struct Finding {
   bool victim = false;
   std::string blames;             // ranks that the text names
   std::optional<FoundLine> line;  // that shows it
-  std::string note{};
+  // Of a rule of the user's: what it says of it, and whether a restart may heal.
+  bool own = false;
+  bool by_text = true;  // false: how it ended is all that it says
+  std::string reason{};
+  std::string hint{};
+  std::optional<bool> heals{};
 };
 
 // Rules about texts, for what ended itself: by an exit code, an exception, or abort(). In three
@@ -46,6 +52,16 @@ struct Finding {
 std::span<const Rule> native_rules();         // sanitizers, loader, assertions, the C library
 std::span<const Rule> communication_rules();  // GPUs, NCCL, gloo, the store, connections
 std::span<const Rule> resource_rules();       // Python's own errors, memory, files, ports, names
+
+// By a rule of --failure-rules, if one fits (own_rules.cc).
+std::optional<Finding> find_own(const Facts& facts);
+
+// Where a text stands in the last `max` lines that are not blank; the last place counts.
+std::optional<size_t> find_in(std::string_view text, const std::vector<std::string>& lines,
+                              size_t max);
+
+// The line that shows how it ended where no text does; nullopt if only the wait status tells.
+std::optional<FoundLine> line_of_end(const Facts& facts);
 
 // The whole of it. There is always a kind.
 Finding find_kind(const Facts& facts);

@@ -366,8 +366,11 @@ void Job::judge_attempt() {
   const AttemptState* attempt = parts_.recorder.state().current();
   MUST(attempt != nullptr);
   gather_evidence(parts_.loop, *attempt, parts_.logs, *pages_, surroundings_, spawn_failed_,
-                  [this, alive = alive_](const std::vector<Evidence>& evidence) {
-                    if (*alive) report_outcome(evidence);
+                  [this, alive = alive_](std::vector<Evidence> evidence) {
+                    if (!*alive) return;
+                    for (Evidence& of_worker : evidence)
+                      of_worker.own_rules = parts_.failure_rules;
+                    report_outcome(evidence);
                   });
 }
 

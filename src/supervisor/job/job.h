@@ -48,7 +48,8 @@ class Job {
     JobLogs& logs;
     JobLink& link;
     WatchdogSettings watchdogs;
-    int64_t file_limit = 0;  // RLIMIT_NOFILE that the workers get back
+    int64_t file_limit = 0;                       // RLIMIT_NOFILE that the workers get back
+    const FailureRules* failure_rules = nullptr;  // outlive the job
     // Surroundings::set_store_wait; may be missing.
     std::function<std::string(int pid)> store_wait{};
   };
