@@ -246,6 +246,19 @@ TEST_CASE("the cause that a chain of exceptions began with gives the kind") {
   check({kExit, killed.c_str(), "data_worker_died", "is killed by signal: Killed"});
 }
 
+TEST_CASE("what programs make of errno") {
+  const Row rows[] = {
+      {2 << 8, "sh: 1: Pipe call failed\n", "fd_limit", "Pipe call"},
+      {7 << 8, "curl: (7) Failed to connect to 127.0.0.1 port 1 after 0 ms: Couldn't connect\n",
+       "connection_lost", "curl: (7)", true},
+      {6 << 8, "curl: (6) Could not resolve host: nohost\n", "name_resolution", "nohost"},
+      {kExit, "cp: error writing '/dev/full': No space left on device\n", "disk_full", "/dev/full"},
+      {kExit, "cat: /etc/shadow: Permission denied\n", "permission_denied", "/etc/shadow"},
+  };
+  for (const Row& row : rows)
+    check(row);
+}
+
 TEST_CASE("an ordinary error far from the end was survived") {
   std::string text = "retry: Connection refused\n";
   for (int i = 0; i < 10; ++i)
@@ -258,6 +271,36 @@ TEST_CASE("an ordinary error far from the end was survived") {
   // An exception says why it ended; what was written before it does not.
   text = "WARNING: Connection reset by peer, trying again\n" + raised("ValueError: x");
   CHECK(of({kExit, text.c_str(), "", ""}).kind == "python_exception");
+}
+
+TEST_CASE("the worker library's error file tells a victim from a cause") {
+  auto of_error = [](const std::string& message, const std::string& comm_error) {
+    Evidence evidence;
+    evidence.wait_status = kExit;
+    evidence.error_file_present = true;
+    evidence.error_file_text = R"({"message": {"message": "muster::comm::ErrorException: )" +
+                               message + R"(", "extraInfo": {"comm_error": ")" + comm_error +
+                               R"(", "py_callstack": "Stack (most recent call last):\n  main"}}})";
+    return diagnose(evidence);
+  };
+  event::FailureFound failure = of_error("all_reduce #7: rank 3 lost", "peer_lost");
+  CHECK(failure.kind == "connection_lost");
+  CHECK(failure.victim);
+  CHECK(failure.blames == "3");
+  CHECK(failure.line_source == "error file");
+  failure =
+      of_error("all_reduce #7: timeout after 5 s; nothing is heard of ranks 1-2 and 5", "timeout");
+  CHECK(failure.kind == "collective_timeout");
+  CHECK(failure.blames == "1-2,5");
+  failure = of_error("all_reduce #7: broadcast #7 on rank 2", "mismatch");
+  CHECK(failure.kind == "collective_mismatch");
+  CHECK_FALSE(failure.victim);
+  failure = of_error("all_reduce #7: aborted", "aborted");
+  CHECK(failure.kind == "cpp_exception");
+  CHECK(failure.victim);
+  failure = of_error("no such file", "system");
+  CHECK(failure.kind == "cpp_exception");
+  CHECK_FALSE(failure.victim);
 }
 
 TEST_CASE("a rank does not blame itself") {

@@ -33,6 +33,8 @@ constexpr Rule kRules[] = {
     {"too_few_gpus", "no CUDA-capable device is detected"},
     {"too_few_gpus", "Found no NVIDIA driver on your system"},
     {"too_few_gpus", "No HIP GPUs are available"},
+    {"too_few_gpus", "you might not have a CUDA gpu"},
+    {"too_few_gpus", "but torch.cuda.device_count() is"},
     {"gpu_fault", "uncorrectable ECC error"},
     {"gpu_fault", "uncorrectable NVLink error"},
     {"gpu_fault", "GPU has fallen off the bus"},
@@ -73,6 +75,7 @@ constexpr Rule kRules[] = {
 
     {"cuda_error", "device-side assert triggered"},
     {"cuda_error", "CUDA error"},
+    {"cuda_error", "CUDA unknown error"},
     {"cuda_error", "Cuda failure"},
     {"cuda_error", "CUDNN_STATUS_"},
     {"cuda_error", "cuDNN error"},
@@ -83,7 +86,6 @@ constexpr Rule kRules[] = {
     {"data_worker_died", "DataLoader worker (pid*) is killed by signal"},
     {"data_worker_died", "DataLoader worker (pid*) exited unexpectedly"},
     {"data_worker_died", "Pin memory thread exited unexpectedly"},
-    {"data_worker_died", "BrokenProcessPool", Reach::kWords},
     {"data_worker_died", "insufficient shared memory (shm)"},
 
     {"collective_timeout", "Rank # failed to pass monitoredBarrier"},
@@ -133,6 +135,8 @@ constexpr std::string_view kBlames[] = {
     ": rank # of * has not arrived",
     ": ranks # of * have not arrived",
     "but rank # has not said so",
+    ": rank # has not come",
+    ": ranks # have not come",
     // The last member of a key by which gloo's processes meet is the rank that did not write it.
     "keys: /default_pg/0//cpu//0/#",
 };

@@ -39,7 +39,9 @@ constexpr Rule kRules[] = {
 
     {"fd_limit", "[Errno 24]", Reach::kWords},
     {"fd_limit", "[Errno 23]", Reach::kWords},
-    {"fd_limit", "Too many open files", Reach::kLast},
+    {"fd_limit", "oo many open files", Reach::kLast},
+    {"fd_limit", "Pipe call failed", Reach::kLast},  // dash
+    {"fd_limit", "received 0 items of ancdata", Reach::kWords},
 
     {"address_in_use", "[Errno 98]", Reach::kWords},
     {"address_in_use", "EADDRINUSE", Reach::kLast},
@@ -50,6 +52,7 @@ constexpr Rule kRules[] = {
     {"name_resolution", "Temporary failure in name resolution", Reach::kLast},
     {"name_resolution", "No address associated with hostname", Reach::kLast},
     {"name_resolution", "ould not resolve host", Reach::kLast},
+    {"name_resolution", "Failed to resolve '", Reach::kWords},
 
     {"connection_lost", "^ConnectionResetError", Reach::kWords},
     {"connection_lost", "^ConnectionRefusedError", Reach::kWords},
@@ -62,6 +65,7 @@ constexpr Rule kRules[] = {
     {"connection_lost", "Connection timed out", Reach::kLast},
     {"connection_lost", "Broken pipe", Reach::kLast},
     {"connection_lost", "No route to host", Reach::kLast},
+    {"connection_lost", "ailed to connect to ", Reach::kLast},
     {"connection_lost", "Network is unreachable", Reach::kLast},
     {"connection_lost", "Transport endpoint is not connected", Reach::kLast},
 

@@ -171,8 +171,9 @@ std::optional<Finding> find_text(const Facts& facts) {
   std::optional<Finding> found = first_of(facts, in_last_words);
   std::optional<Finding> cause;
   if (raised(facts) && !facts.traceback->cause.empty()) cause = first_of(facts, in_first_cause);
-  // Of the same kind the first one says more: "is killed by signal: Killed", then "exited".
-  const bool begins_it = cause && (!found || cause->kind == found->kind);
+  // Of a data loader the first one says more: "is killed by signal: Killed", then "exited".
+  const bool begins_it =
+      cause && (!found || (found->kind == "data_worker_died" && cause->kind == found->kind));
   return begins_it ? cause : found;
 }
 
@@ -241,6 +242,9 @@ Finding find_kind(const Facts& facts) {
   if (!found) found = find_text(facts);
   if (!found) found = find_end(kOtherEnds, facts);
   if (!found->own) read_gpu_fault(facts, *found);
+  // The worker library says so of a communicator that another rank's failure ended.
+  if (facts.exited() && facts.error_file && facts.error_file->comm_error == "aborted")
+    found->victim = true;
   read_blames(facts, *found);
   return std::move(*found);
 }
