@@ -23,6 +23,7 @@
 #include "supervisor/cli/parse.h"
 #include "supervisor/cli/token.h"
 #include "supervisor/commands/commands.h"
+#include "supervisor/job/restart_policy.h"
 #include "supervisor/supervise.h"
 #include "supervisor/workers/guard.h"
 
@@ -89,6 +90,8 @@ int run(std::vector<std::string> command) {
   launch.plan = std::move(*plan);
   launch.failure_rules = std::move(*rules);
   launch.command = std::move(command);
+  for (std::string& warning : policy_warnings(launch.plan.options.failure_policy))
+    launch.plan.warnings.push_back(std::move(warning));
   if (launch.plan.options.dry_run) {
     return print(dry_run_text(launch.plan), 0);
   }

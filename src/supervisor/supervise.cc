@@ -208,8 +208,14 @@ NodeFacts Run::facts() const {
   // Of several nodes the coordinator listens on the port that was asked for.
   const bool asked = plan.master_port != 0 && !plan.rendezvous.several_nodes();
   facts.spare_port = plan.agent_store ? 0 : asked ? plan.master_port : free_port();
-  facts.terms = {plan.rendezvous.min_nodes, plan.rendezvous.max_nodes, plan.options.max_restarts,
-                 plan.options.restart_always, plan.agent_store};
+  facts.terms = {plan.rendezvous.min_nodes,
+                 plan.rendezvous.max_nodes,
+                 plan.options.max_restarts,
+                 plan.options.restart_always,
+                 plan.agent_store,
+                 failure_policy_text(plan.options.failure_policy),
+                 same_failure_limit_text(plan.options.same_failure_limit),
+                 restart_backoff_text(plan.options.restart_backoff)};
   return facts;
 }
 

@@ -248,6 +248,8 @@ TEST_CASE_FIXTURE(PlanFixture, "options that change nothing are named, one line 
   warns({"--rdzv-conf", "join_timout=3"}, "did you mean join_timeout?");
   warns({"--run-path", "--no-python"}, "--no-python has no effect");
   warns({"--restart-always"}, "--restart-always has no effect");
+  warns({"--same-failure-limit", "2/5"}, "--same-failure-limit has no effect");
+  warns({"--restart-backoff", "5"}, "--restart-backoff has no effect");
   warns({"--duplicate-stdout-filters", "a"}, "--duplicate-stdout-filters has no effect");
   warns({"--log-dir", "/dev/null", "-r", "3"}, "--redirects has no effect");
   warns({"--event-log-handler", "dynamic_rendezvous"}, "--event-log-handler has no effect");

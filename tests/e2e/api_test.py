@@ -200,7 +200,8 @@ class Events(ApiTest):
     def test_a_watcher_that_is_cut_off_again_and_again_misses_nothing(self):
         # A restart every 0.2 s, watched through connections that last for a message or two.
         script = self.script('test "$RANK" = 1 && sleep 0.2 && exit 1\nexec sleep 99')
-        run, api = self.job(script, options=("--max-restarts", "5"), workers=4)
+        options = (*harness.RESTART_FREELY, "--max-restarts", "5")
+        run, api = self.job(script, options=options, workers=4)
         known = Known()
         last_id = ""
         while known.job.get("outcome") is None:

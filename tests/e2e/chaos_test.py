@@ -104,6 +104,7 @@ class Job:
         self.say(f"{name} joins")
         return self.test.agent(
             name,
+            *harness.RESTART_FREELY,
             *("--max-restarts", self.budget, "--shutdown-timeout", 5),
             *(("--on-node-signal", "leave") if self.count > 1 else ()),
             nnodes=f"{self.least}:{self.most}",

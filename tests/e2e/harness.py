@@ -27,6 +27,8 @@ CACHE = os.environ.get("MUSTER_CACHE") or os.path.join(
 # Seconds; far more than anything here needs. A torchrun as peer takes its time.
 PATIENCE = 120.0 if os.environ.get("MUSTER_PEER") == "1" else 30.0
 MARK = "MUSTER_TEST_MARK"
+# For tests that fail in the same way again and again.
+RESTART_FREELY = ("--same-failure-limit", "0", "--restart-backoff", "0")
 PR_SET_CHILD_SUBREAPER = 36
 
 

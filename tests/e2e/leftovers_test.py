@@ -78,7 +78,7 @@ class Leftovers(MusterTest):
         options = ["--nproc-per-node", 6, "--shutdown-timeout", "1", "--no-python"]
         worker = [helper("leave_behind"), self.random.choice(["-", "i", "d", "di"]), "stay"]
         if phase == "restart":
-            options = ["--max-restarts", 1000] + options
+            options = [*harness.RESTART_FREELY, "--max-restarts", 1000] + options
             worker[-1] = "3"
         elif phase == "end":
             worker[-1] = "0"

@@ -134,7 +134,7 @@ class Phases(StatusTest):
 
     def test_a_failure_is_told_while_the_next_attempt_runs(self):
         run, api = self.job(
-            self.script(RAISER, "raise.py"), options=("--max-restarts", 100), workers=3
+            self.script(RAISER, "raise.py"), options=(*harness.RESTART_FREELY, "--max-restarts", 100), workers=3
         )
         status = self.status_when(
             api, lambda s: s["failure"] and s["restarts"]["used"] > 0, "it has failed and restarted"

@@ -158,7 +158,8 @@ class Supervision(MusterTest):
             exit 3
             """
         )
-        self.assert_code(self.muster("--max-restarts", "10", "--no-python", worker), 3)
+        words = (*harness.RESTART_FREELY, "--max-restarts", "10", "--no-python", worker)
+        self.assert_code(self.muster(*words), 3)
         counts = [int(line) for line in self.file("open").splitlines()]
         self.assertEqual(len(counts), 11)
         self.assertLessEqual(min(counts[-4:]), min(counts[:4]), counts)

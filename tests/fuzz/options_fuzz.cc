@@ -35,6 +35,10 @@ void check_options(const Options& options) {
   MUST(options.min_nodes >= 1 && options.min_nodes <= options.max_nodes);
   MUST(options.max_restarts >= 0);
   MUST(options.shutdown_timeout.count() >= 0);
+  // As nodes tell each other.
+  MUST(parse_failure_policy(failure_policy_text(options.failure_policy)));
+  MUST(parse_same_failure_limit(same_failure_limit_text(options.same_failure_limit)));
+  MUST(parse_restart_backoff(restart_backoff_text(options.restart_backoff)));
   MUST(parse_stream_map(options.redirects));
   MUST(parse_stream_map(options.tee));
   MUST(parse_rank_filter(options.ranks_filter));

@@ -149,6 +149,7 @@ inline JobStory eventful_story() {
   story.say(event::SignalReceived{10, 55, 1000, "alice, kill", true, ""});
   story.say(event::LeftoverFound{77, "sleep 99", "S", "hrtimer_nanosleep", true, "ended by SIGTERM",
                                  "node-b"});
+  story.say(event::RestartDenied{1, "no restart is left"});
   story.ends(Outcome::kFailed, 127);
   return story;
 }

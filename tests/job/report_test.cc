@@ -68,7 +68,9 @@ TEST_CASE("a failed job is explained from the culprit down to what is left") {
   story.start(8).start_attempt(8).after_ms(751'000).exits(1, 256);
   for (int i : {0, 2, 3, 4, 5, 6, 7})
     story.stops(i, SIGTERM).exits(i, SIGTERM);
-  story.say(exception_of(story, 1)).ends(Outcome::kFailed, 1);
+  story.say(exception_of(story, 1));
+  story.say(event::RestartDenied{0, "no restart was allowed (--max-restarts 0)"});
+  story.ends(Outcome::kFailed, 1);
   CHECK(report(story) ==
         "muster: rank 1 (local 1) on node-a failed after 00:12:31 · ValueError: bad shape "
         "(train.py:41)\n"

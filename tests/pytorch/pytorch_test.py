@@ -48,9 +48,8 @@ class PyTorch(MusterTest):
         self.assertEqual(run.out.count("done"), 16)
 
     def test_every_restarted_group_meets_again(self):
-        run = self.torch(
-            "--nproc-per-node", "2", "--max-restarts", "10", "gloo_worker.py", "restart"
-        )
+        words = ("--nproc-per-node", "2", "--max-restarts", "10", *harness.RESTART_FREELY)
+        run = self.torch(*words, "gloo_worker.py", "restart")
         self.assertEqual(run.out.count("done in attempt 10"), 2)
         self.assertEqual(self.summary_of_run()["restarts"], {"used": 10, "max": 10})
 

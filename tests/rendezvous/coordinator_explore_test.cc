@@ -24,6 +24,11 @@ bool CoordinatorFingerprint::has_old_workers(const Coordinator& coordinator) {
   return coordinator.impl_->old_workers();
 }
 
+bool CoordinatorFingerprint::rests(const Coordinator& coordinator) {
+  const Coordinator::Impl& impl = *coordinator.impl_;
+  return impl.phase == Coordinator::Phase::kForming && impl.rest_until;
+}
+
 void CoordinatorFingerprint::add(const Coordinator& coordinator, Coordinator::Time now,
                                  std::string& key) {
   using namespace explored;
@@ -42,7 +47,12 @@ void CoordinatorFingerprint::add(const Coordinator& coordinator, Coordinator::Ti
   if (impl.phase == Phase::kForming) {
     put(key, left(impl.join_deadline));
     put(key, impl.call_until ? left(*impl.call_until) : -1);
+    put(key, impl.rest_until ? left(*impl.rest_until) : -1);
   }
+  // Rows are short here, and no failure is forgotten: only how many there were counts.
+  const bool counts = impl.rules.same_limit.times > 0 || impl.rules.backoff.first.count() > 0;
+  if (counts) put(key, impl.failures.in_a_row() * 16 + impl.failures.same());
+  put(key, static_cast<int64_t>(impl.excluded.size()));
   if (impl.phase == Phase::kRunning) put(key, left(impl.started + impl.settings.grow_every));
   for (const auto& [order, node] : impl.roster.nodes()) {
     key += node.facts.id;
@@ -235,6 +245,59 @@ TEST_CASE("explored: a restart of two fixed nodes that reconnect and are signall
 
 TEST_CASE("explored: a restart while one to two nodes come and go") {
   explore({.min = 1, .max = 2, .mishaps = {.crashes = 1, .silences = 1, .restarts = 1}}, 3'000);
+}
+
+TEST_CASE("explored: restarts that are put off, of one node") {
+  explore({.max_restarts = 3,
+           .nodes = 1,
+           .mishaps = {.failures = 4, .signals = 1, .restarts = 1},
+           .same_failure_limit = "4/100000",
+           .restart_backoff = "2:3"},
+          300);
+}
+
+TEST_CASE("explored: restarts that are put off, of two fixed nodes that crash") {
+  explore({.min = 2,
+           .max = 2,
+           .max_restarts = 3,
+           .mishaps = {.failures = 2, .crashes = 1, .signals = 1},
+           .restart_backoff = "2"},
+          5'000);
+}
+
+TEST_CASE("explored: restarts that are put off while one to two nodes come and go") {
+  explore({.min = 1,
+           .max = 2,
+           .max_restarts = 3,
+           .mishaps = {.failures = 2, .silences = 1, .restarts = 1},
+           .restart_backoff = "2"},
+          5'000);
+}
+
+TEST_CASE("explored: two fixed nodes that fail in the same way too often") {
+  explore({.min = 2,
+           .max = 2,
+           .max_restarts = 3,
+           .mishaps = {.failures = 3, .silences = 1},
+           .same_failure_limit = "2/100000"},
+          5'000);
+}
+
+TEST_CASE("explored: two fixed nodes and a spare, who are left out when they fail") {
+  explore({.min = 2,
+           .max = 2,
+           .nodes = 3,
+           .mishaps = {.failures = 1, .silences = 1, .signals = 1},
+           .failure_policy = "exit_code=stop-and-exclude-node"},
+          5'000);
+}
+
+TEST_CASE("explored: one to two nodes, who are left out when they fail or are lost") {
+  explore({.min = 1,
+           .max = 2,
+           .mishaps = {.failures = 1, .crashes = 1, .silences = 1, .reconnections = 1},
+           .failure_policy = "any=stop-and-exclude-node"},
+          5'000);
 }
 
 TEST_CASE("explored: one to two nodes") {

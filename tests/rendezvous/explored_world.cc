@@ -94,10 +94,11 @@ void World::deliver_up(size_t from) {
     }
     case Up::kRestart: {
       const bool runs = coordinator.phase() == Phase::kRunning;
+      const bool rests = CoordinatorFingerprint::rests(coordinator);
       const bool begun = coordinator.restart_requested(id, "somebody", now).empty();
-      pending.must(begun == (runs && agent.connected),
-                   "a restart is refused exactly when nothing runs");
-      if (begun) restart_asked = attempt;
+      pending.must(begun == ((runs || rests) && agent.connected),
+                   "a restart is refused exactly when nothing runs or is put off");
+      if (begun && runs) restart_asked = attempt;
       break;
     }
     case Up::kGoodbye:
@@ -153,6 +154,7 @@ void World::on_assigned(const std::vector<action::Assign>& batch, Claims& claims
   members.clear();
   for (const action::Assign& assign : batch) {
     claims.must(members.insert(agent_of(assign.id)).second, "no node is assigned twice");
+    claims.must(!excluded.contains(agent_of(assign.id)), "who is excluded stays so");
     parts.push_back(assign.assignment);
   }
   std::sort(parts.begin(), parts.end(),
@@ -178,6 +180,9 @@ void World::on_assigned(const std::vector<action::Assign>& batch, Claims& claims
   }
   claims.must(parts[0].attempt == attempt + 1, "attempts are counted one by one");
   attempt = parts[0].attempt;
+  places.resize(batch.size());
+  for (const action::Assign& assign : batch)
+    places.at(static_cast<size_t>(assign.assignment.node)) = agent_of(assign.id);
   unsettled = members;
   complete.clear();
   noticed = false;
@@ -196,10 +201,16 @@ void World::on_told(const AttemptVerdict& verdict, Claims& claims) {
   claims.must(verdict.attempt == attempt, "the verdict is of the attempt that ran");
   claims.must(unsettled.empty(), "the verdict comes when all have settled");
   const bool worker = verdict.root && verdict.root->rank >= 0;
-  const int charge = verdict.restarts && worker ? 1 : 0;
+  const int charge = verdict.restarts && worker && verdict.excluded < 0 ? 1 : 0;
   claims.must(verdict.restart_count == restart_count + charge,
               "a worker's failure is charged once, nothing else is");
   claims.must(verdict.restart_count <= setup->max_restarts, "the budget is respected");
+  if (verdict.excluded >= 0) {
+    claims.must(verdict.restarts && verdict.excluded == verdict.root->node,
+                "the failure's node is excluded, and the others go on");
+    excluded.insert(places.at(static_cast<size_t>(verdict.excluded)));
+    claims.must(!excluded.contains(0), "the host stays");
+  }
   if (restart_asked == attempt) {
     claims.must(!worker, "who is stopped for a restart is no culprit");
     claims.must(verdict.restarts || signalled, "a restart that was granted happens");
@@ -280,7 +291,7 @@ void World::take(Claims& claims) {
     }
     if (const auto* end = std::get_if<action::End>(&action)) {
       id = end->id;
-      on_end(end->end, claims);
+      if (!excluded.contains(agent_of(id))) on_end(end->end, claims);
     }
     if (id.empty()) continue;
     Agent& agent = agents[agent_of(id)];
@@ -335,6 +346,8 @@ std::string World::key() const {
                     left.signals, left.restarts}) {
     put(key, count);
   }
+  for (size_t agent : excluded)
+    put(key, static_cast<int64_t>(agent));
   CoordinatorFingerprint::add(coordinator, now, key);
   return key;
 }

@@ -16,6 +16,7 @@ namespace muster {
 struct CoordinatorFingerprint {
   static void add(const Coordinator& coordinator, Coordinator::Time now, std::string& key);
   static bool has_old_workers(const Coordinator& coordinator);
+  static bool rests(const Coordinator& coordinator);
 };
 
 // A coordinator and a model of the agents it decides for, with a queue in each direction.
@@ -47,6 +48,9 @@ struct Setup {
   int nodes = 2;  // that may ever come; the first is the host's
   Mishaps mishaps;
   std::chrono::milliseconds grow_every{0};
+  const char* failure_policy = "";
+  const char* same_failure_limit = "0";
+  const char* restart_backoff = "0";
 };
 
 enum class Up { kJoin, kNotice, kSettled, kLost, kLeft, kSignal, kRestart, kGoodbye };
@@ -106,6 +110,9 @@ struct World {
     terms.min_nodes = setup->min;
     terms.max_nodes = setup->max;
     terms.max_restarts = setup->max_restarts;
+    terms.failure_policy = setup->failure_policy;
+    terms.same_failure_limit = setup->same_failure_limit;
+    terms.restart_backoff = setup->restart_backoff;
     return terms;
   }
 
@@ -131,6 +138,8 @@ struct World {
   int attempt = -1;
   int restart_count = 0;
   std::set<size_t> members;
+  std::vector<size_t> places;  // the members by their GROUP_RANK
+  std::set<size_t> excluded;
   std::set<size_t> unsettled;
   std::set<size_t> complete;
   bool noticed = false;

@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "supervisor/cli/failure_policy.h"
+
 namespace muster {
 
 namespace {
@@ -75,7 +77,7 @@ NodeFacts some_facts() {
   facts.started_by = "ann";
   facts.spare_port = 1234;
   facts.attempt = 2;
-  facts.terms = {2, 4, 3, true, false};
+  facts.terms = {2, 4, 3, true, false, "segfault=stop", "3/10", "1:60"};
   return facts;
 }
 
@@ -117,6 +119,9 @@ TEST_CASE("what an agent says survives the way to the coordinator") {
   CHECK(join.facts.terms.max_restarts == 3);
   CHECK(join.facts.terms.restart_always);
   CHECK_FALSE(join.facts.terms.agent_store);
+  CHECK(join.facts.terms.failure_policy == "segfault=stop");
+  CHECK(join.facts.terms.same_failure_limit == "3/10");
+  CHECK(join.facts.terms.restart_backoff == "1:60");
   NodeFacts unranked = some_facts();
   unranked.node_rank.reset();
   CHECK_FALSE(agent_round_trip(message::Join{unranked, "", 0}).facts.node_rank);
@@ -260,8 +265,14 @@ TEST_CASE("what the coordinator says survives the way to an agent") {
   CHECK(order.reason == StopReason::kMembership);
   CHECK(order.signal == 12);
   CHECK(order.why == "node-c");
-  AttemptVerdict verdict =
-      host_round_trip(AttemptVerdict{3, some_failure(), {some_failure()}, {{"1", "x"}}, true, 2});
+  AttemptVerdict sent{3, some_failure(), {some_failure()}, {{"1", "x"}}, true, 2};
+  sent.no_restart = "why";
+  sent.delay_ms = 4'000;
+  sent.excluded = 1;
+  AttemptVerdict verdict = host_round_trip(sent);
+  CHECK(verdict.no_restart == "why");
+  CHECK(verdict.delay_ms == 4'000);
+  CHECK(verdict.excluded == 1);
   CHECK(verdict.root->host == "boom");
   CHECK(verdict.restarts);
   CHECK(verdict.restart_count == 2);
@@ -338,6 +349,7 @@ TEST_CASE("the largest of everything fits into a frame") {
     outcome.operations = many_operations();
     CHECK(encode(AgentMessage(outcome)).size() < kMaxFrame);
     AttemptVerdict verdict{1, failure, others, victims, true, 1};
+    verdict.no_restart = text;
     verdict.collectives.found.assign(100, {text, text, text, 1, 1, text, text, text, 1, text});
     CHECK(encode(HostMessage(verdict)).size() < kMaxFrame);
     message::Events events;
@@ -350,6 +362,7 @@ TEST_CASE("the largest of everything fits into a frame") {
     for (std::string* field : {&facts.id, &facts.host, &facts.role, &facts.address,
                                &facts.endpoint_host, &facts.log_dir, &facts.started_by})
       *field = text;
+    facts.terms.failure_policy = std::string(kMaxPolicyText, 'k');
     CHECK(encode(AgentMessage(message::Join{facts, std::string(64, 'f'), 0})).size() <
           kMaxHandshakeFrame);
   }
@@ -410,6 +423,9 @@ TEST_CASE("what is no message is an error that says what is wrong") {
   CHECK(decode_error(hello, R"({"run_id":""})") == "hello: bad run_id");
   CHECK(decode_error(hello, R"({"run_id":")" + std::string(kMaxRunId + 1, 'r') + "\"}") ==
         "hello: bad run_id");
+  const std::string told = encode(HostMessage(AttemptVerdict{}));
+  CHECK(decode_error(told, R"({"delay_ms":-1})") == "verdict: bad delay_ms");
+  CHECK(decode_error(told, R"({"excluded":-2})") == "verdict: bad excluded");
   CHECK(decode_error(assign, R"({"node":1,"node_count":1})") == "assign: bad node");
   CHECK(decode_error(assign, R"({"first_rank":1,"world_size":1})") == "assign: bad first_rank");
   CHECK(decode_error(encode(AgentMessage(message::Heartbeat{})), "short") == "heartbeat: bad size");

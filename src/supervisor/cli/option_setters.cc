@@ -36,6 +36,13 @@ Result<void> set_duration(std::chrono::milliseconds& target, const std::string& 
   return {};
 }
 
+template <typename T>
+Result<void> set_parsed(T& target, Result<T> parsed) {
+  if (!parsed) return parsed.error();
+  target = std::move(*parsed);
+  return {};
+}
+
 Result<void> set_stream_map(std::string& target, const std::string& value) {
   if (Result<StreamMap> map = parse_stream_map(value); !map) return map.error();
   target = value;
@@ -152,6 +159,18 @@ Result<void> grow_every(Options& options, const std::string& value) {
 
 Result<void> max_restarts(Options& options, const std::string& value) {
   return set_int(options.max_restarts, value, 0);
+}
+
+Result<void> failure_policy(Options& options, const std::string& value) {
+  return set_parsed(options.failure_policy, parse_failure_policy(value));
+}
+
+Result<void> same_failure_limit(Options& options, const std::string& value) {
+  return set_parsed(options.same_failure_limit, parse_same_failure_limit(value));
+}
+
+Result<void> restart_backoff(Options& options, const std::string& value) {
+  return set_parsed(options.restart_backoff, parse_restart_backoff(value));
 }
 
 Result<void> monitor_interval(Options& options, const std::string& value) {

@@ -46,6 +46,9 @@ Result<void> exit_barrier_timeout(Options& options, const std::string& value);
 Result<void> grow_every(Options& options, const std::string& value);
 
 Result<void> max_restarts(Options& options, const std::string& value);
+Result<void> failure_policy(Options& options, const std::string& value);
+Result<void> same_failure_limit(Options& options, const std::string& value);
+Result<void> restart_backoff(Options& options, const std::string& value);
 Result<void> monitor_interval(Options& options, const std::string& value);
 Result<void> signals_to_handle(Options& options, const std::string& value);
 Result<void> shutdown_timeout(Options& options, const std::string& value);

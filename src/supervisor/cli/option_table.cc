@@ -144,6 +144,31 @@ std::vector<OptionSpec> failure_options() {
        .set = s::non_empty_text<&Options::failure_rules>,
        .help = "JSON with rules of your own for what failures of your programs look like, what "
                "they are called and whether a restart may heal them (docs/failures.md)."},
+      {.name = "failure-policy",
+       .value_name = "KIND=ACTION,...",
+       .group = kFailure,
+       .environment = true,
+       .set = s::failure_policy,
+       .help = "What follows a failure of a kind (docs/failures.md has them; any is every other): "
+               "restart uses the budget even if it cannot heal, stop ends the job, "
+               "stop-and-exclude-node goes on without the node where it happened."},
+      {.name = "same-failure-limit",
+       .value_name = "N/M",
+       .group = kFailure,
+       .environment = true,
+       .default_text = "3/10",
+       .set = s::same_failure_limit,
+       .help = "The same failure N times within M minutes ends the job, whatever is left of "
+               "--max-restarts; 0 sets no limit."},
+      {.name = "restart-backoff",
+       .value_name = "FIRST[:MOST]",
+       .group = kFailure,
+       .environment = true,
+       .default_text = "1:60",
+       .set = s::restart_backoff,
+       .help = "Seconds before a restart. The first after ten steady minutes comes at once, the "
+               "next after FIRST, each further one after twice the time, up to MOST; 0 waits "
+               "never."},
       {.name = "shutdown-timeout",
        .value_name = "SECONDS",
        .group = kFailure,

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "supervisor/cli/failure_policy.h"
 #include "supervisor/cli/http_place.h"
 #include "supervisor/cli/rendezvous_plan.h"
 
@@ -59,6 +60,9 @@ struct Options {
   int max_restarts = 0;
   bool restart_always = false;
   std::string failure_rules;
+  FailurePolicy failure_policy;
+  SameFailureLimit same_failure_limit{3, std::chrono::minutes(10)};
+  RestartBackoff restart_backoff{std::chrono::seconds(1), std::chrono::seconds(60)};
   double monitor_interval = 0.1;
   std::vector<std::string> signals_to_handle = {"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"};
   std::chrono::seconds shutdown_timeout{30};

@@ -128,7 +128,10 @@ void warn_program(const Options& options, Warnings& warnings) {
                                            ? "each worker is a fresh interpreter always"
                                            : "it is about --run-path only");
   warnings.no_effect({"monitor_interval"}, "the end of a worker is noticed at once");
-  if (options.max_restarts == 0) warnings.no_effect({"restart_always"}, "--max-restarts is 0");
+  if (options.max_restarts == 0) {
+    warnings.no_effect({"restart_always", "same_failure_limit", "restart_backoff"},
+                       "--max-restarts is 0");
+  }
 }
 
 // Ranks that a map or filter names beyond those that exist.

@@ -243,6 +243,12 @@ struct RestartScheduled {
   int64_t delay_ms = 0;  // it is put off so long (--restart-backoff)
 };
 
+// No other attempt follows a failure, and why.
+struct RestartDenied {
+  int attempt = 0;
+  std::string reason;  // "no restart was allowed (--max-restarts 0)"
+};
+
 struct LeftoverFound {
   int pid = 0;
   std::string command;
@@ -303,9 +309,9 @@ using EventBody =
                  event::FirstOutput, event::WorkerExited, event::SignalSent, event::SignalReceived,
                  event::StopOrdered, event::RestartRequested, event::FailureFound,
                  event::VictimsFound, event::CollectivesFound, event::StallFound, event::StallOver,
-                 event::EvidenceSaved, event::RestartScheduled, event::LeftoverFound,
-                 event::NodeJoined, event::NodeLost, event::NodesAwaited, event::Trouble,
-                 event::JobEnded>;
+                 event::EvidenceSaved, event::RestartScheduled, event::RestartDenied,
+                 event::LeftoverFound, event::NodeJoined, event::NodeLost, event::NodesAwaited,
+                 event::Trouble, event::JobEnded>;
 
 struct Event {
   int64_t seq = 0;  // from 0, no gaps

@@ -260,6 +260,12 @@ void describe(A&& a, event::RestartScheduled& e) {
 }
 
 template <typename A>
+void describe(A&& a, event::RestartDenied& e) {
+  a("attempt", e.attempt);
+  a("reason", e.reason);
+}
+
+template <typename A>
 void describe(A&& a, event::LeftoverFound& e) {
   a("pid", e.pid);
   a("command", e.command);

@@ -18,11 +18,12 @@ using Json = nlohmann::ordered_json;
 constexpr int64_t kMaxMonoUs = int64_t{50} * 365 * 24 * 3600 * 1'000'000;
 
 constexpr std::string_view kNames[] = {
-    "job_started",    "attempt_started",   "worker_spawned",    "spawn_failed", "first_output",
-    "worker_exited",  "signal_sent",       "signal_received",   "stop_ordered", "restart_requested",
-    "failure_found",  "victims_found",     "collectives_found", "stall_found",  "stall_over",
-    "evidence_saved", "restart_scheduled", "leftover_found",    "node_joined",  "node_lost",
-    "nodes_awaited",  "trouble",           "job_ended"};
+    "job_started",       "attempt_started",   "worker_spawned", "spawn_failed",
+    "first_output",      "worker_exited",     "signal_sent",    "signal_received",
+    "stop_ordered",      "restart_requested", "failure_found",  "victims_found",
+    "collectives_found", "stall_found",       "stall_over",     "evidence_saved",
+    "restart_scheduled", "restart_denied",    "leftover_found", "node_joined",
+    "node_lost",         "nodes_awaited",     "trouble",        "job_ended"};
 static_assert(std::size(kNames) == std::variant_size_v<EventBody>);
 
 bool parse_utc(const std::string& text, std::chrono::system_clock::time_point& time) {

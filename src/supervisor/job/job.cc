@@ -413,10 +413,21 @@ void Job::on_verdict(const AttemptVerdict& verdict) {
     collectives.attempt = verdict.attempt;
     parts_.recorder.record(std::move(collectives));
   }
+  if (!verdict.no_restart.empty()) {
+    parts_.recorder.record(event::RestartDenied{verdict.attempt, verdict.no_restart});
+  }
   if (!verdict.restarts) return;
+  const AttemptState* attempt = parts_.recorder.state().current();
+  const bool took_part = attempt != nullptr && attempt->attempt == verdict.attempt;
+  if (took_part && verdict.excluded == attempt->node) {
+    parts_.recorder.record(
+        event::RestartDenied{verdict.attempt, "the job goes on without this node"});
+    return;
+  }
   const bool charged = verdict.restart_count > parts_.recorder.state().restarts_used;
   parts_.recorder.record(event::RestartScheduled{verdict.attempt + 1, verdict.restart_count,
-                                                 parts_.plan.options.max_restarts, charged});
+                                                 parts_.plan.options.max_restarts, charged,
+                                                 verdict.delay_ms});
 }
 
 void Job::on_job_end(const JobEnd& job_end) {

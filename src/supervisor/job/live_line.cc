@@ -102,6 +102,7 @@ struct LiveLine {
     const AttemptState* attempt = state.current();
     if (state.job.max_nodes > 1 || !attempt) return std::nullopt;
     const int running = count_running(*attempt);
+    if (running == 0) return "restarting at once: asked for by " + clean_line(e.who);
     return "restarting: asked for by " + clean_line(e.who) + "; stopping " +
            std::to_string(running) + (running == 1 ? " worker" : " workers");
   }
@@ -156,7 +157,8 @@ struct LiveLine {
   Line operator()(const event::RestartScheduled& e) const {
     const AttemptState* attempt = state.current();
     if (!attempt) return std::nullopt;  // a spare: it does not concern it
-    std::string line = "restarting (attempt " + std::to_string(e.used + 1) + " of " +
+    const std::string later = e.delay_ms > 0 ? " in " + duration_text(e.delay_ms * 1000) : "";
+    std::string line = "restarting" + later + " (attempt " + std::to_string(e.used + 1) + " of " +
                        std::to_string(e.max + 1) + ")";
     // A node that was away hears of attempts that it had no part in.
     const bool ours = attempt->attempt + 1 == e.next_attempt;

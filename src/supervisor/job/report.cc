@@ -11,7 +11,6 @@
 #include "supervisor/diagnosis/wait_status.h"
 #include "supervisor/job/duration_text.h"
 #include "supervisor/job/rank_ranges.h"
-#include "supervisor/job/restart_policy.h"
 
 namespace muster {
 
@@ -189,15 +188,7 @@ void add_victims(Lines& lines, const JobState& state, const AttemptState& attemp
 void add_restarts(Lines& lines, const JobState& state, const AttemptState* attempt) {
   std::string text = std::to_string(state.restarts_used) + " of " +
                      std::to_string(state.job.max_restarts) + " used";
-  bool failed = state.end && state.end->outcome == Outcome::kFailed;
-  if (failed && attempt && attempt->root_cause) {
-    bool left = std::any_of(state.leftovers.begin(), state.leftovers.end(),
-                            [](const event::LeftoverFound& found) { return !found.ended; });
-    RestartDecision decision = decide_restart(
-        *attempt->root_cause, {state.restarts_used, state.job.max_restarts, false, left});
-    bool used_up = state.job.max_restarts > 0 && state.restarts_used >= state.job.max_restarts;
-    if (!decision.restart && !used_up) text += " · " + decision.reason;
-  }
+  if (attempt && !attempt->no_restart.empty()) text += " · " + clean_line(attempt->no_restart);
   add_field(lines, "restarts", text);
   size_t earlier = state.attempts.empty() ? 0 : state.attempts.size() - 1;
   size_t first = earlier > kMaxListed ? earlier - kMaxListed : 0;

@@ -214,6 +214,11 @@ struct Reducer {
     state.phase = Phase::kRestarting;
   }
 
+  void operator()(const event::RestartDenied& e) {
+    AttemptState* attempt = state.current();
+    if (attempt && attempt->attempt == e.attempt) attempt->no_restart = e.reason;
+  }
+
   void operator()(const event::LeftoverFound& e) { state.leftovers.push_back(e); }
   void operator()(const event::Trouble& e) { state.troubles.push_back(e); }
 

@@ -50,6 +50,7 @@ struct AttemptState {
   std::optional<event::StallFound> stall;              // it makes no progress now
   std::vector<event::StallFound> past_stalls;          // the last kMaxPastStalls of them
   std::vector<event::EvidenceSaved> saved;             // the last kMaxEvidenceSaved of them
+  std::string no_restart;                              // why none followed its failure
   std::string restart_asked_by;                        // who wanted another instead, "" if nobody
   int begun = 0;                                       // ranks that were started, or could not be
 

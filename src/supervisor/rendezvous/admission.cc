@@ -21,13 +21,21 @@ std::string terms_difference(const JobTerms& joiner, const JobTerms& job,
   differ("--nnodes", nnodes_text(joiner), nnodes_text(job));
   differ("--max-restarts", std::to_string(joiner.max_restarts), std::to_string(job.max_restarts));
   differ("--restart-always", given(joiner.restart_always), given(job.restart_always));
+  auto policy = [](const std::string& text) { return text.empty() ? "not given" : text; };
+  differ("--failure-policy", policy(joiner.failure_policy), policy(job.failure_policy));
+  differ("--same-failure-limit", joiner.same_failure_limit, job.same_failure_limit);
+  differ("--restart-backoff", joiner.restart_backoff, job.restart_backoff);
   differ("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", set(!joiner.agent_store), set(!job.agent_store));
   return text;
 }
 
 std::optional<std::string> why_not_admitted(const NodeFacts& facts, const JobTerms& terms,
-                                            const std::string& host_name, const Roster& roster) {
+                                            const std::string& host_name, const Roster& roster,
+                                            const std::map<std::string, std::string>& excluded) {
   if (facts.id.empty()) return "it has no id";
+  if (auto found = excluded.find(facts.host); found != excluded.end()) {
+    return excluded_text(facts.host, found->second);
+  }
   if (std::string text = terms_difference(facts.terms, terms, host_name); !text.empty()) {
     return "it must be started with the same options on every node: " + text;
   }
@@ -51,6 +59,10 @@ std::optional<std::string> why_not_admitted(const NodeFacts& facts, const JobTer
     return "the job has all its nodes and " + std::to_string(kMaxSpares) + " spares";
   }
   return std::nullopt;
+}
+
+std::string excluded_text(const std::string& host, const std::string& why) {
+  return host + " is excluded from this job: " + why + " (--failure-policy)";
 }
 
 }  // namespace muster

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -24,7 +25,12 @@ std::string terms_difference(const JobTerms& joiner, const JobTerms& job,
                              const std::string& host_name);
 
 // Why the node cannot join a job that is not over; nullopt if it can. All of it is final.
+// `excluded`: see Coordinator.
 std::optional<std::string> why_not_admitted(const NodeFacts& facts, const JobTerms& terms,
-                                            const std::string& host_name, const Roster& roster);
+                                            const std::string& host_name, const Roster& roster,
+                                            const std::map<std::string, std::string>& excluded);
+
+// "node-b is excluded from this job: rank 3, gpu_fault in attempt 2 (--failure-policy)".
+std::string excluded_text(const std::string& host, const std::string& why);
 
 }  // namespace muster

@@ -49,6 +49,15 @@ std::string have_text(const Roster& roster) {
   return more > 0 ? text + " and " + std::to_string(more) + " more" : text;
 }
 
+std::string join_names(const std::vector<std::string>& names) {
+  std::string text;
+  for (size_t i = 0; i < names.size(); ++i) {
+    if (i == kMaxHostsNamed) return text + ", ...";
+    text += (i > 0 ? ", " : "") + names[i];
+  }
+  return text;
+}
+
 std::string countdown_text(milliseconds left) {
   const int64_t seconds = seconds_up(left);
   char text[40];

@@ -19,6 +19,9 @@ std::vector<std::string> waiting_hosts(const Roster& roster);
 // "have a (8), b (8) and 3 more"; "have none".
 std::string have_text(const Roster& roster);
 
+// "a, b, ...", at most kMaxHostsNamed.
+std::string join_names(const std::vector<std::string>& names);
+
 // "09:41", "1:02:03"; begun seconds count.
 std::string countdown_text(std::chrono::milliseconds left);
 

@@ -26,7 +26,7 @@ std::string failure_text(const event::FailureFound& failure, const std::string& 
 }  // namespace
 
 Coordinator::Impl::Impl(CoordinatorSettings the_settings, Time now)
-    : settings(std::move(the_settings)) {
+    : settings(std::move(the_settings)), rules(rules_of(terms())) {
   MUST(terms().min_nodes >= 1 && terms().max_nodes >= terms().min_nodes);
   begin_forming(now, max());
 }
@@ -52,7 +52,7 @@ void Coordinator::Impl::join(const NodeFacts& facts, const std::string& seen_add
     actions.push_back(action::Refuse{facts.id, "this job is ending", false});
     return;
   }
-  if (auto reason = why_not_admitted(facts, terms(), host_name(), roster)) {
+  if (auto reason = why_not_admitted(facts, terms(), host_name(), roster, excluded)) {
     actions.push_back(action::Refuse{facts.id, *reason, true});
     return;
   }
@@ -214,9 +214,15 @@ void Coordinator::Impl::stop_requested(const Node& node, const event::SignalRece
 }
 
 std::string Coordinator::Impl::restart_requested(const Node& node, const std::string& who) {
+  const bool several = terms().max_nodes > 1;
+  const event::RestartRequested asked{number, who, several ? node.facts.host : ""};
   switch (phase) {
     case Phase::kForming:
-      return "no worker is running: the job waits for its nodes";
+      if (!rest_until) return "no worker is running: the job waits for its nodes";
+      // One that is put off comes at once.
+      rest_until.reset();
+      record(asked);
+      return "";
     case Phase::kStopping:
       return "the workers are being stopped already";
     case Phase::kEnding:
@@ -226,8 +232,7 @@ std::string Coordinator::Impl::restart_requested(const Node& node, const std::st
       break;
   }
   if (sent_home) return "nodes that had finished have gone home";
-  const bool several = terms().max_nodes > 1;
-  record(event::RestartRequested{number, who, several ? node.facts.host : ""});
+  record(asked);
   stop_members(
       StopReason::kRestart, SIGTERM, false,
       "restarting: asked for by " + who + (several ? " on " + node.facts.host : std::string()));
@@ -239,8 +244,9 @@ std::optional<Coordinator::Time> Coordinator::Impl::wake_at() const {
   auto also = [&at](Time time) { at = at ? std::min(*at, time) : time; };
   if (phase == Phase::kForming) {
     if (!call_until) also(join_deadline);
-    if (call_until && !old_workers()) also(*call_until);
-    if (terms().max_nodes > 1) also(pace.wake_at());
+    if (rest_until) also(*rest_until);
+    if (call_until && !old_workers()) also(std::max(*call_until, rest_until.value_or(Time())));
+    if (terms().max_nodes > 1 && !only_rests()) also(pace.wake_at());
   } else if (phase == Phase::kRunning) {
     if (auto uneven = uneven_end_at()) also(*uneven);
     if (wants_to_grow()) also(started + settings.grow_every);

@@ -1,17 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "supervisor/job/failure_history.h"
+#include "supervisor/job/restart_policy.h"
 #include "supervisor/rendezvous/attempt_record.h"
 #include "supervisor/rendezvous/awaited.h"
 #include "supervisor/rendezvous/coordinator.h"
 #include "supervisor/rendezvous/roster.h"
 
 namespace muster {
+
+// What the terms say of restarts. They are this node's own and were checked when they were given.
+RestartRules rules_of(const JobTerms& terms);
+
+// Hosts that are excluded at most; with so many no other one is.
+inline constexpr size_t kMaxExcluded = 256;
 
 // The coordinator's state and steps. Every input changes what is known of one node and then calls
 // advance(), which alone moves from phase to phase; so no order of inputs needs a rule of its own.
@@ -32,7 +41,7 @@ struct Coordinator::Impl {
   std::string restart_requested(const Node& node, const std::string& who);
   std::optional<Time> wake_at() const;
 
-  // coordinator_phases.cc: what follows from them.
+  // coordinator_phases.cc, coordinator_verdict.cc: what follows from them.
   void advance(Time now);
   void begin_forming(Time now, size_t enough_nodes);
   void advance_forming(Time now);
@@ -47,6 +56,9 @@ struct Coordinator::Impl {
   bool has_finished_guests() const;
   void stop_members(StopReason reason, int signal, bool kill, const std::string& why);
   void conclude(Time now);
+  RestartDecision decide(const AttemptRecord::Findings& findings, Time now);
+  std::string why_not_excluded(const event::FailureFound& root);
+  void exclude(const event::FailureFound& root);
   JobEnd end_for(const AttemptRecord::Findings& findings, bool may_restart) const;
   void end(JobEnd the_end);
   void send_home(Node& node, const JobEnd& the_end);
@@ -63,7 +75,11 @@ struct Coordinator::Impl {
   void say(std::string line) { actions.push_back(action::Say{std::move(line)}); }
   void record(EventBody event) { actions.push_back(action::Record{std::move(event)}); }
 
+  // Nothing but the delay before a restart is waited for.
+  bool only_rests() const { return rest_until && ready() >= std::min(enough, max()); }
+
   CoordinatorSettings settings;
+  RestartRules rules;
   Phase phase = Phase::kForming;
   Roster roster;
   std::vector<Action> actions;
@@ -71,6 +87,7 @@ struct Coordinator::Impl {
   // Forming.
   Time join_deadline{};
   std::optional<Time> call_until;  // set while MIN nodes are here
+  std::optional<Time> rest_until;  // no attempt begins before (--restart-backoff)
   size_t enough = 0;               // with so many it begins without a last call
   std::string replaced;            // "node-b": whose replacement is awaited, "" if nobody's
   bool loss_said = false;
@@ -93,6 +110,9 @@ struct Coordinator::Impl {
   std::string master_addr;
   std::string uneven_said;
   bool loopback_said = false;
+
+  FailureHistory failures;
+  std::map<std::string, std::string> excluded;  // hosts that may have no part any more, and why
 
   std::shared_ptr<const AttemptVerdict> verdict;  // of the last attempt, for a node that missed it
   int last_exit_code = 1;                         // of the last failed attempt; 1 for want of any

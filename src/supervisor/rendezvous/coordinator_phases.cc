@@ -7,7 +7,6 @@
 #include "supervisor/cli/rendezvous_options.h"
 #include "supervisor/job/duration_text.h"
 #include "supervisor/job/report.h"
-#include "supervisor/job/restart_policy.h"
 #include "supervisor/rendezvous/coordinator_impl.h"
 #include "supervisor/rendezvous/master_address.h"
 #include "supervisor/rendezvous/ranking.h"
@@ -16,17 +15,8 @@ namespace muster {
 
 namespace {
 
-// For trouble of muster's own: no worker's exit code tells it.
-constexpr int kExitTrouble = 1;
-
-std::string join_names(const std::vector<std::string>& names) {
-  std::string text;
-  for (size_t i = 0; i < names.size(); ++i) {
-    if (i == kMaxHostsNamed) return text + ", ...";
-    text += (i > 0 ? ", " : "") + names[i];
-  }
-  return text;
-}
+// No worker's exit code tells it.
+constexpr int kExitGivenUp = 1;
 
 std::string count_text(size_t count, const char* one, const char* many) {
   return std::to_string(count) + " " + (count == 1 ? one : many);
@@ -54,15 +44,18 @@ void Coordinator::Impl::begin_forming(Time now, size_t enough_nodes) {
   call_until.reset();
   loss_said = false;
   order.reset();
+  rest_until.reset();
   pace.began(now);
 }
 
 void Coordinator::Impl::advance_forming(Time now) {
+  if (rest_until && now >= *rest_until) rest_until.reset();
+  const bool may_start = !rest_until && !old_workers();
   const bool all_here = ready() >= std::min(enough, max());
-  if (all_here && !old_workers()) return start_attempt(now);
+  if (all_here && may_start) return start_attempt(now);
   if (ready() >= min()) {
     if (!call_until) call_until = now + settings.last_call;
-    if (now >= *call_until && !old_workers()) return start_attempt(now);
+    if (now >= *call_until && may_start) return start_attempt(now);
     if (!hint_said && !all_here) {
       hint_said = true;
       say("enough nodes are here: --rdzv-conf last_call_timeout=SECONDS sets how long it waits for "
@@ -81,7 +74,7 @@ void Coordinator::Impl::advance_forming(Time now) {
 }
 
 void Coordinator::Impl::show_wait(Time now) {
-  if (terms().max_nodes == 1) return;
+  if (terms().max_nodes == 1 || only_rests()) return;
   using std::chrono::milliseconds;
   auto awaited = [&] {
     const Time until = call_until ? *call_until : join_deadline;
@@ -102,7 +95,7 @@ void Coordinator::Impl::give_up_waiting() {
   std::string why =
       replaced.empty() ? "not enough nodes came" : "no replacement of " + replaced + " came";
   why += within + have_text(roster) + "; " + count_text(min() - ready(), "is", "are") + " missing";
-  end({Outcome::kFailed, kExitTrouble, std::move(why)});
+  end({Outcome::kFailed, kExitGivenUp, std::move(why)});
 }
 
 void Coordinator::Impl::start_attempt(Time now) {
@@ -227,61 +220,6 @@ void Coordinator::Impl::stop_members(StopReason reason, int signal, bool kill,
     if (reason == StopReason::kFailure && attempt->has_failed(node.member)) continue;
     actions.push_back(action::Stop{node.facts.id, *order});
   }
-}
-
-void Coordinator::Impl::conclude(Time now) {
-  AttemptRecord::Findings findings = attempt->findings();
-  const bool complete = attempt->all_complete();
-  bool may_restart = !complete && !findings.left_running && findings.trouble.empty() && !sent_home;
-  if (findings.charged) {
-    const RestartBudget budget{restart_count, terms().max_restarts, terms().restart_always,
-                               findings.left_running};
-    may_restart = may_restart && decide_restart(*findings.root, budget).restart;
-  }
-  const bool restarts = may_restart && stop_signal == 0;
-  if (restarts && findings.charged) ++restart_count;
-
-  for (auto& [join_order, node] : roster.nodes()) {
-    if (node.part == Part::kDone) roster.set_part(node, Part::kWaiting);
-  }
-  auto told = std::make_shared<const AttemptVerdict>(
-      AttemptVerdict{number, findings.root, std::move(findings.others), std::move(findings.victims),
-                     restarts, restart_count, std::move(findings.collectives)});
-  if (findings.root || restarts || !told->collectives.found.empty()) {
-    for (auto& [join_order, node] : roster.nodes()) {
-      if (node.part == Part::kWaiting) actions.push_back(action::Tell{node.facts.id, told});
-    }
-    verdict = std::move(told);
-  }
-  if (!restarts) return end(end_for(findings, may_restart));
-  if (findings.root) last_exit_code = findings.root->exit_code;
-  replaced = join_names(attempt->gone_hosts());
-  const size_t size = attempt->size();
-  attempt.reset();
-  begin_forming(now, size);
-}
-
-// How the job ends after an attempt that nothing follows. With one node the events before have said
-// why, and no more is said.
-JobEnd Coordinator::Impl::end_for(const AttemptRecord::Findings& findings, bool may_restart) const {
-  const bool complete = attempt->all_complete();
-  std::string why;
-  if (terms().max_nodes > 1) {
-    if (!findings.trouble.empty()) {
-      why = findings.trouble;
-    } else if (findings.left_running) {
-      why = "something of attempt " + std::to_string(number) + " on " + findings.left_running_host +
-            " could not be ended";
-    } else if (sent_home && !complete) {
-      why = "no other attempt: nodes that had finished have gone home (--exit-barrier-timeout)";
-    }
-  }
-  if (findings.root && !may_restart) return {Outcome::kFailed, findings.root->exit_code, why};
-  // All had ended with 0 before anybody could stop them: the signal came too late.
-  if (stop_signal != 0 && !complete) return {Outcome::kStopped, 128 + stop_signal, ""};
-  if (!findings.trouble.empty()) return {Outcome::kFailed, last_exit_code, why};
-  if (findings.left_running || !complete) return {Outcome::kFailed, kExitTrouble, why};
-  return {Outcome::kSucceeded, 0, ""};
 }
 
 void Coordinator::Impl::end(JobEnd the_end) {

@@ -14,6 +14,9 @@ void describe(A&& a, JobTerms& t) {
   a("max_restarts", t.max_restarts);
   a("restart_always", t.restart_always);
   a("agent_store", t.agent_store);
+  a("failure_policy", t.failure_policy);
+  a("same_failure_limit", t.same_failure_limit);
+  a("restart_backoff", t.restart_backoff);
 }
 
 template <typename A>
@@ -84,6 +87,9 @@ void describe(A&& a, AttemptVerdict& v) {
   a("restarts", v.restarts);
   a("restart_count", v.restart_count);
   a("collectives", v.collectives);
+  a("no_restart", v.no_restart);
+  a("delay_ms", v.delay_ms);
+  a("excluded", v.excluded);
 }
 
 template <typename A>

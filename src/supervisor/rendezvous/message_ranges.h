@@ -13,6 +13,7 @@ inline constexpr int64_t kMaxTimeUs = int64_t{1} << 60;  // sums of a few stay i
 inline constexpr size_t kMaxSecret = 256;                // a nonce, a proof
 inline constexpr int kMaxHeartbeatMs = 3'600'000;
 inline constexpr int kMaxHeartbeatMisses = 10'000;
+inline constexpr int64_t kMaxDelayMs = int64_t{366} * 24 * 3'600'000;
 inline constexpr int kMinSampleMs = 100;
 inline constexpr int kMaxSampleMs = 3'600'000;
 inline constexpr int64_t kMaxCredit = int64_t{1} << 40;
@@ -81,6 +82,8 @@ inline const char* find_wrong(const NodeOutcome& outcome) {
 }
 inline const char* find_wrong(const AttemptVerdict& verdict) {
   if (!within(verdict.restart_count, 0, kMaxRank)) return "restart_count";
+  if (!within(verdict.delay_ms, 0, kMaxDelayMs)) return "delay_ms";
+  if (!within(verdict.excluded, -1, kMaxRank)) return "excluded";
   return find_wrong_causes(verdict);
 }
 inline const char* find_wrong(const message::StopRequest& request) {

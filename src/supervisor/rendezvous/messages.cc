@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "supervisor/cli/failure_policy.h"
 #include "supervisor/cli/ranges.h"
 #include "supervisor/diagnosis/text_lines.h"
 #include "supervisor/job/event_json.h"
@@ -173,9 +174,12 @@ void fit(T&) {}
 void fit(message::Join& join) {
   NodeFacts& facts = join.facts;
   std::string log_dir = std::move(facts.log_dir);
+  std::string policy = std::move(facts.terms.failure_policy);
   Fitter().fit(log_dir);
+  Fitter{kMaxPolicyText}.fit(policy);
   Fitter{kMaxFactText}.fit(facts);
   facts.log_dir = std::move(log_dir);
+  facts.terms.failure_policy = std::move(policy);
 }
 void fit(message::Request& request) {
   keep_headers(request.headers);

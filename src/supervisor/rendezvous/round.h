@@ -22,6 +22,10 @@ struct JobTerms {
   int max_restarts = 0;
   bool restart_always = false;
   bool agent_store = true;
+  // As cli/failure_policy writes them.
+  std::string failure_policy{};
+  std::string same_failure_limit = "0";
+  std::string restart_backoff = "0";
 };
 
 // What an agent says of itself when it joins.
@@ -97,6 +101,9 @@ struct AttemptVerdict {
   bool restarts = false;                    // another attempt follows ...
   int restart_count = 0;                    // ... with this count
   event::CollectivesFound collectives{};    // made of the pages of all nodes
+  std::string no_restart{};                 // else why it does not, "" where nothing had failed
+  int64_t delay_ms = 0;                     // the next attempt is put off so long
+  int excluded = -1;                        // the node that may have no part in it
 };
 inline constexpr size_t kMaxOtherCauses = 8;
 inline constexpr size_t kMaxVictimGroups = 8;

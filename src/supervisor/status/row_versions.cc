@@ -74,6 +74,7 @@ struct Touching {
   TouchedRows operator()(const event::StallOver& e) const { return of_attempt(e.attempt); }
   TouchedRows operator()(const event::EvidenceSaved&) const { return {}; }
   TouchedRows operator()(const event::RestartScheduled&) const { return of_phase(current()); }
+  TouchedRows operator()(const event::RestartDenied& e) const { return of_attempt(e.attempt); }
   TouchedRows operator()(const event::LeftoverFound&) const { return of_attempt(current()); }
   TouchedRows operator()(const event::NodeJoined& e) const { return of_node(e.id); }
   TouchedRows operator()(const event::NodeLost& e) const { return of_node(e.id); }

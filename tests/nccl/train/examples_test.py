@@ -164,7 +164,8 @@ class ExamplesTest(MusterTest):
     def test_wherever_a_kill_strikes_the_checkpoint_is_whole(self):
         options = ("--steps", 120, "--every", 1, "--checkpoint", self.path("ck"))
         unhurt = self.steps(self.run_example("fault_tolerant", 2, "--steps", 120).out)
-        run = self.start(*self.command("fault_tolerant", 2, options, ("--max-restarts", 3)))
+        launcher = (*harness.RESTART_FREELY, "--max-restarts", 3)
+        run = self.start(*self.command("fault_tolerant", 2, options, launcher))
         for resumed, strike in enumerate((10, 40, 80)):
             wait_until(lambda: max(self.steps(run.out), default=0) >= strike, f"step {strike}")
             # Rank 0, which writes the checkpoints, is the first that was started.

@@ -10,6 +10,7 @@ const kGroupOf: Record<string, Group> = {
   job_started: "attempts",
   attempt_started: "attempts",
   restart_scheduled: "attempts",
+  restart_denied: "attempts",
   job_ended: "attempts",
   failure_found: "failures",
   victims_found: "failures",
@@ -98,6 +99,7 @@ const kSentences: Record<string, (event: JobEvent) => string> = {
   stall_over: (e) => `the job goes on: ${text(e["how"])}`,
   evidence_saved: (e) =>
     `evidence saved on ${text(e["host"])}: ${text(e["folder"])}${e["trouble"] ? `; ${text(e["trouble"])}` : ""}`,
+  restart_denied: (e) => `no other attempt follows: ${text(e["reason"])}`,
   restart_scheduled: (e) =>
     `attempt ${text(e["next_attempt"])} follows${e["charged"] === false ? ", not charged to the restarts" : `, restart ${text(e["used"])} of ${text(e["max"])}`}`,
   leftover_found: (e) =>

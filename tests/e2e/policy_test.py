@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What follows a failure is what was asked for, and the report says why."""
+
+import json
+import signal
+
+import harness
+from harness import MusterTest
+
+
+class Policy(MusterTest):
+    def run_it(self, *words, code):
+        run = self.muster("--log-dir", self.path("L"), "--summary", self.path("s.json"), *words)
+        self.assert_code(run, code)
+        return run, json.loads(self.file("s.json"))["restarts"]["used"]
+
+    def events(self, name):
+        lines = self.file(self.run_folder(self.path("L")), "events.jsonl").splitlines()
+        return [event for event in map(json.loads, lines) if event["event"] == name]
+
+    def test_a_kind_of_failure_ends_the_job(self):
+        worker = self.script("kill -SEGV $$")
+        words = ("--max-restarts", 3, "--failure-policy", "any=restart,segfault=stop")
+        run, used = self.run_it(*words, "--no-python", worker, code=128 + signal.SIGSEGV)
+        self.assertEqual(used, 0)
+        why = "not retried: --failure-policy stops the job for segfault"
+        self.assertIn(f"restarts     0 of 3 used · {why}", run.err)
+        [denied] = self.events("restart_denied")
+        self.assertEqual((denied["attempt"], denied["reason"]), (0, why))
+
+    def test_what_cannot_heal_is_retried_if_its_kind_is(self):
+        broken = self.script("def (:", "syntax.py")
+        words = ("--max-restarts", 1, "--failure-policy", "python_syntax_error=restart")
+        _, used = self.run_it(*words, broken, code=1)
+        self.assertEqual(used, 1)
+
+    def test_the_same_failure_again_and_again_ends_the_job(self):
+        worker = self.script("exit 3")
+        words = ("--max-restarts", 50, "--restart-backoff", 0)
+        run, used = self.run_it(*words, "--no-python", worker, code=3)
+        self.assertEqual(used, 2)
+        self.assertIn(
+            "restarts     2 of 50 used · not retried: the same failure came 3 times within 10 "
+            "minutes (--same-failure-limit 3/10)",
+            run.err,
+        )
+
+    def test_restarts_in_a_row_wait_longer_and_longer(self):
+        worker = self.script("exit $((3 + TORCHELASTIC_RESTART_COUNT))")
+        words = ("--max-restarts", 3, "--restart-backoff", "0.2:10")
+        run, _ = self.run_it(*words, "--no-python", worker, code=6)
+        planned = self.events("restart_scheduled")
+        self.assertEqual([event["delay_ms"] for event in planned], [0, 200, 400])
+        began = self.events("attempt_started")
+        for event, attempt in zip(planned, began[1:]):
+            waited_us = attempt["mono_us"] - event["mono_us"]
+            self.assertGreaterEqual(waited_us, (event["delay_ms"] - 1) * 1000)
+        self.assertIn("restarting in 200 ms (attempt 3 of 4)", run.err)
+
+    def test_a_signal_ends_the_wait_for_a_restart(self):
+        worker = self.script("exit $((3 + TORCHELASTIC_RESTART_COUNT))")
+        words = ("--max-restarts", 3, "--restart-backoff", 600, "--no-python", worker)
+        run = self.start(*words)
+        run.wait_for_message("restarting in 00:10:00")
+        run.signal(signal.SIGTERM)
+        self.assert_code(run.wait(), 143)
+
+    def test_a_slip_in_a_policy_is_told(self):
+        worker = self.script("exit 0")
+        run = self.muster("--failure-policy", "segfalt=stop", "--no-python", worker)
+        self.assert_code(run, 0)
+        self.assertIn("did you mean segfault?", run.err)
+        for option, value in (
+            ("--failure-policy", "segfault=halt"),
+            ("--same-failure-limit", "3"),
+            ("--restart-backoff", "60:1"),
+        ):
+            run = self.muster(option, value, "--no-python", worker)
+            self.assert_code(run, 2)
+            self.assertIn(option, run.err)
+
+
+if __name__ == "__main__":
+    harness.main()
