@@ -23,6 +23,7 @@
 #include "supervisor/job/torchelastic_events.h"
 #include "supervisor/job/uneven_end.h"
 #include "supervisor/job/watchdogs.h"
+#include "supervisor/live_hook.h"
 #include "supervisor/live_status.h"
 #include "supervisor/logs/job_logs.h"
 #include "supervisor/rendezvous/rendezvous.h"
@@ -114,6 +115,7 @@ class Run {
   void announce();
   void on_job_end(int exit_code);
   void finish_logs();
+  void finish_consoles();
   void show_and_say_goodbye();
   void stop_when_done();
   void leave();
@@ -130,12 +132,14 @@ class Run {
   std::unique_ptr<Job> job_;
   std::unique_ptr<EvidenceSaver> evidence_;
   std::unique_ptr<LiveStatus> status_;
+  std::unique_ptr<FailureHook> hook_;  // of --on-failure, null without
   std::unique_ptr<GuardChannel> guard_;
   FdLimit file_limit_;
   Owned<Timer> disk_timer_;
   bool ended_ = false;         // the job is over, files and consoles are being written
   bool said_goodbye_ = false;  // no other node needs this one any more
   bool flushed_ = false;       // the consoles have what they take
+  bool written_ = false;       // the files are, or never will be
   bool finishing_ = false;     // only the consoles are left
   bool hurried_ = false;       // somebody wants us gone: no long wait for a console
   int exit_code_ = 0;
@@ -255,6 +259,9 @@ void Run::observe() {
     evidence_->observe(event);
     if (link_) link_->report(event);
   });
+  hook_ = make_live_hook({loop_, recorder_, *logs_, *link_, launch_.plan}, [this] {
+    if (written_) finish_consoles();
+  });
   const Options& options = launch_.plan.options;
   if (options.event_log_handler == "console") {
     TorchelasticFacts facts{options.role, options.rdzv_backend};
@@ -329,10 +336,16 @@ void Run::on_job_end(int exit_code) {
   });
 }
 
-// The last events are in the file, now the consoles get what they take, then the loop ends.
+// The last events are in the file. What the hook has to say comes after them.
 void Run::finish_logs() {
-  if (std::exchange(finishing_, true)) return;
+  written_ = true;
   disk_timer_.reset();
+  if (!hook_ || !hook_->busy()) finish_consoles();
+}
+
+// Now the consoles get what they take, then the loop ends.
+void Run::finish_consoles() {
+  if (std::exchange(finishing_, true)) return;
   const bool terminal = ::isatty(STDOUT_FILENO) == 1 || ::isatty(STDERR_FILENO) == 1;
   const bool patient = terminal && !hurried_;
   logs_->finish(patient ? kTerminalPatience : kConsolePatience, [this] {
@@ -366,7 +379,10 @@ void Run::stop_when_done() {
 
 void Run::leave() {
   hurried_ = true;
-  if (finishing_) loop_.stop();
+  if (finishing_) return loop_.stop();
+  if (!written_) return;
+  logs_->say("muster: on-failure: did not end before muster was told to");
+  finish_consoles();
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 """What follows a failure is what was asked for, and the report says why."""
 
 import json
+import os
 import signal
 
 import harness
@@ -64,6 +65,60 @@ class Policy(MusterTest):
         run.wait_for_message("restarting in 00:10:00")
         run.signal(signal.SIGTERM)
         self.assert_code(run.wait(), 143)
+
+    def test_each_verdict_is_told_to_the_command_of_the_user(self):
+        worker = self.script("echo boom >&2; exit $((3 + TORCHELASTIC_RESTART_COUNT))")
+        hook = f"cat >>{self.path('told')}"
+        words = ("--max-restarts", 1, "--on-failure", hook, "--nproc-per-node", 1)
+        self.run_it(*words, "--no-python", worker, code=4)
+        first, second = map(json.loads, self.file("told").splitlines())
+        self.assertEqual(first["schema"], "muster.verdict.v1")
+        self.assertEqual([first["next"], second["next"]], ["restart", "end"])
+        self.assertEqual([first["exit_code"], second["exit_code"]], [None, 4])
+        self.assertEqual([first["attempt"], second["attempt"]], [0, 1])
+        self.assertEqual(first["failure"]["exit_code"], 3)
+        self.assertEqual(first["failure"]["excerpt"], ["boom"])
+        self.assertEqual(second["no_restart"], "no restart is left (--max-restarts 1)")
+        self.assertEqual(second["restarts"], {"used": 1, "max": 1})
+        self.assertEqual(second["log_dir"], self.run_folder(self.path("L")))
+
+    def test_a_command_that_fails_is_told_after_the_cause(self):
+        worker = self.script("exit $((3 + TORCHELASTIC_RESTART_COUNT))")
+        hook = "cat >/dev/null; echo no route to anybody >&2; exit 7"
+        run, _ = self.run_it(
+            *("--max-restarts", 1, "--restart-backoff", 0),
+            *("--on-failure", hook, "--no-python", worker),
+            code=4,
+        )
+        said = "on-failure: exited with code 7: no route to anybody"
+        self.assertIn(said, run.err.splitlines()[-1])
+        self.assertLess(run.err.index("root cause"), run.err.rindex(said))
+
+    def test_the_job_goes_on_while_the_command_runs(self):
+        worker = self.script(
+            """
+            if [ $TORCHELASTIC_RESTART_COUNT = 0 ]; then exit 3; fi
+            while [ ! -e $T/begun ]; do sleep 0.01; done
+            : >$T/second
+            """
+        )
+        begun, second = self.path("begun"), self.path("second")
+        hook = f": >{begun}; while [ ! -e {second} ]; do sleep 0.01; done; sleep 0.2; : >{begun}.2"
+        words = ("--max-restarts", 1, "--on-failure", hook, "--no-python", worker)
+        run, _ = self.run_it(*words, code=0)
+        self.assertNotIn("on-failure", run.err)
+        self.assertNotIn("had to be ended", run.err)
+        self.assertTrue(os.path.exists(self.path("begun.2")), "muster waits for it at its end")
+
+    def test_a_job_that_succeeds_or_is_stopped_tells_nobody(self):
+        hook = f": >{self.path('told')}"
+        self.run_it("--on-failure", hook, "--no-python", self.script("exit 0"), code=0)
+        worker = self.script("echo >$T/ready; exec sleep 600")
+        run = self.start("--on-failure", hook, "--no-python", worker)
+        self.wait_for_file("ready")
+        run.signal(signal.SIGTERM)
+        self.assert_code(run.wait(), 143)
+        self.assertFalse(os.path.exists(self.path("told")))
 
     def test_a_slip_in_a_policy_is_told(self):
         worker = self.script("exit 0")

@@ -63,6 +63,7 @@ struct Options {
   FailurePolicy failure_policy;
   SameFailureLimit same_failure_limit{3, std::chrono::minutes(10)};
   RestartBackoff restart_backoff{std::chrono::seconds(1), std::chrono::seconds(60)};
+  std::string on_failure;  // a command for the shell, "" for none
   double monitor_interval = 0.1;
   std::vector<std::string> signals_to_handle = {"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"};
   std::chrono::seconds shutdown_timeout{30};

@@ -11,8 +11,6 @@
 
 namespace muster {
 
-namespace {
-
 std::vector<event::VictimGroup> victims_of(const AttemptState& attempt) {
   std::map<std::string, std::vector<int>> ranks_by_reason;
   for (const RankState* rank : ranks_stopped_by_us(attempt)) {
@@ -24,8 +22,6 @@ std::vector<event::VictimGroup> victims_of(const AttemptState& attempt) {
     groups.push_back({format_ranges(ranks), reason});
   return groups;
 }
-
-}  // namespace
 
 void complete_failure(event::FailureFound& failure, const JobState& state, const JobLogs& logs) {
   const AttemptState* attempt = state.current();

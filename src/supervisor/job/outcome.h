@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "supervisor/diagnosis/diagnose.h"
 #include "supervisor/evidence/surroundings.h"
@@ -17,6 +18,9 @@ namespace muster {
 // is left running is the caller's to say.
 NodeOutcome outcome_of(const JobState& state, const JobLogs& logs,
                        const std::optional<Verdict>& verdict);
+
+// The ranks of this node that were stopped, folded by how they ended.
+std::vector<event::VictimGroup> victims_of(const AttemptState& attempt);
 
 // Adds what only the node knows on which it happened.
 void complete_failure(event::FailureFound& failure, const JobState& state, const JobLogs& logs);

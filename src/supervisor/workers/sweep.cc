@@ -71,7 +71,7 @@ std::string why_still_there(const ProcStat& stat) {
 }  // namespace
 
 bool is_musters_own(const ProcStat& found) {
-  return found.ppid == getpid() && found.session == getsid(0);
+  return found.session == getsid(0);
 }
 
 bool Sweep::signal_once(const ProcStat& found, int signal) {
