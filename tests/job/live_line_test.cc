@@ -99,6 +99,15 @@ TEST_CASE("a restart names its attempt and its reason") {
   CHECK(live(story) == "restarting (attempt 2 of 3) after rank 1: exited with code 3");
 }
 
+TEST_CASE("a restart that is put off says for how long, and by whom it is not") {
+  JobStory story;
+  story.start(2, 2).start_attempt(2).exits(0, 3 << 8).exits(1, SIGTERM).say(story.failure(0));
+  story.say(event::RestartScheduled{1, 1, 2, true, 4'000});
+  CHECK(live(story) == "restarting in 4.0 s (attempt 2 of 3) after rank 0: exited with code 3");
+  story.say(event::RestartRequested{0, "HTTP from 127.0.0.1", ""});
+  CHECK(live(story) == "restarting at once: asked for by HTTP from 127.0.0.1");
+}
+
 TEST_CASE("a restart that was asked for says by whom, and is charged to nobody") {
   JobStory story;
   story.start(2, 2).start_attempt(2);
