@@ -23,9 +23,10 @@ event::FailureFound failed(const std::string& message, int rank = 0, int signal 
 
 struct History : FailureHistory {
   Time now{1h};
+  int64_t step = -1;  // that the next attempt comes to
   void fails(const std::string& message, std::chrono::milliseconds ran = 1s, int rank = 0,
              int signal = 0) {
-    add(failed(message, rank, signal), now, now + ran, 10min);
+    add(failed(message, rank, signal), {now, now + ran, step}, 10min);
     now += ran;
   }
 };
@@ -71,6 +72,25 @@ TEST_CASE("a row of failures ends with a steady run") {
   }
   history.fails("a", FailureHistory::kSteadyRun);
   CHECK(history.in_a_row() == 1);
+}
+
+TEST_CASE("an attempt that came further than all others begins a new row") {
+  History history;
+  history.step = 10;
+  history.fails("a");
+  history.step = 40;
+  history.fails("a");
+  CHECK(history.same() == 1);
+  CHECK(history.in_a_row() == 1);
+  for (int step : {40, 30, -1}) {
+    history.step = step;
+    history.fails("a");
+  }
+  CHECK(history.same() == 4);
+  CHECK(history.in_a_row() == 4);
+  history.step = 41;
+  history.fails("a");
+  CHECK(history.same() == 1);
 }
 
 TEST_CASE("no more failures are remembered than can count") {

@@ -89,6 +89,21 @@ TEST_CASE("different failures, and equal ones far apart, do not end it") {
   }
 }
 
+TEST_CASE("equal failures of attempts that come further and further do not end it") {
+  Round round(2, 2, 100);
+  round.settings.terms.same_failure_limit = "2/10";
+  round.join("h");
+  round.join("b");
+  for (int64_t step : {10, 20, 20}) {
+    NodeOutcome outcome;
+    outcome.attempt = round.coordinator().attempt();
+    outcome.step = step;
+    round.settle_failed("h", 0);
+    round.settle("b", outcome);
+    CHECK(round.all<action::Tell>().at(0).verdict->restarts == (outcome.attempt < 2));
+  }
+}
+
 TEST_CASE("failures in a row put the next attempt off longer and longer") {
   One round(100);
   round.settings.terms.restart_backoff = "2:5";

@@ -43,12 +43,16 @@ std::string cause_of(const event::FailureFound& failure) {
   return cause + " " + without_numbers(failure.message);
 }
 
-void FailureHistory::add(const event::FailureFound& failure, Time began, Time now,
+void FailureHistory::add(const event::FailureFound& failure, const Attempt& attempt,
                          std::chrono::milliseconds window) {
-  in_a_row_ = now - began >= kSteadyRun ? 1 : std::min(in_a_row_ + 1, kMaxSameFailures);
-  failures_.push_back({cause_of(failure), now});
+  const bool further = attempt.step > furthest_;
+  const bool steady = attempt.ended - attempt.began >= kSteadyRun;
+  furthest_ = std::max(furthest_, attempt.step);
+  in_a_row_ = further || steady ? 1 : std::min(in_a_row_ + 1, kMaxSameFailures);
+  if (further) failures_.clear();
+  failures_.push_back({cause_of(failure), attempt.ended});
   const size_t most = kMaxSameFailures;
-  while (failures_.size() > most || now - failures_.front().at > window)
+  while (failures_.size() > most || attempt.ended - failures_.front().at > window)
     failures_.pop_front();
 }
 

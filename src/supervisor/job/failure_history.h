@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <deque>
 #include <string>
 
@@ -23,9 +24,15 @@ class FailureHistory {
   // An attempt that ran so long begins a new row of failures.
   static constexpr std::chrono::minutes kSteadyRun{10};
 
-  // A failure now, of an attempt that began then. What lies further back than `window` is
-  // forgotten.
-  void add(const event::FailureFound& failure, Time began, Time now,
+  struct Attempt {
+    Time began{};
+    Time ended{};
+    int64_t step = -1;  // the highest that its workers told of, -1: none
+  };
+
+  // The failure of an attempt. What lies further back than `window` is forgotten, and everything
+  // before an attempt that came further than all others.
+  void add(const event::FailureFound& failure, const Attempt& attempt,
            std::chrono::milliseconds window);
 
   int same() const;  // failures of the last one's cause that are not forgotten
@@ -39,6 +46,7 @@ class FailureHistory {
   };
   std::deque<Failure> failures_;  // at most kMaxSameFailures
   int in_a_row_ = 0;
+  int64_t furthest_ = -1;
 };
 
 }  // namespace muster

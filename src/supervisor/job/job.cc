@@ -375,6 +375,7 @@ void Job::judge_attempt() {
 }
 
 void Job::report_outcome(const std::vector<Evidence>& evidence) {
+  const int64_t step = highest_step(*parts_.recorder.state().current(), *pages_);
   group_.reset();
   watchdogs_.reset();
   pages_.reset();
@@ -390,6 +391,7 @@ void Job::report_outcome(const std::vector<Evidence>& evidence) {
   outcome.left_running = stuck_leftovers_;
   outcome.trouble = trouble_;
   outcome.operations = std::move(operations_);
+  outcome.step = step;
   stage_ = Stage::kWaiting;
   if (early_end_) return end(early_end_->outcome, early_end_->exit_code, early_end_->why);
   if (!alone_) return parts_.link.settled(outcome);

@@ -3,6 +3,8 @@
 
 #include <time.h>
 
+#include <algorithm>
+
 #include "supervisor/diagnosis/wait_status.h"
 
 namespace muster {
@@ -32,6 +34,18 @@ std::vector<KnownRank> known_operations(const AttemptState& attempt, const Worke
     known.push_back({rank.rank, end_of(rank), 0, page ? operations_in(*page) : nullptr});
   }
   return known;
+}
+
+int64_t highest_step(const AttemptState& attempt, const WorkerPages& pages) {
+  int64_t step = -1;
+  for (const RankState& rank : attempt.ranks) {
+    const auto page = rank.node == attempt.node ? pages.find(rank.local_rank) : nullptr;
+    if (!page) continue;
+    if (const auto content = worker_page::read_page(page->get())) {
+      step = std::max(step, content->progress.step);
+    }
+  }
+  return step;
 }
 
 std::shared_ptr<const RankOperations> operations_in(const UniqueFd& page) {

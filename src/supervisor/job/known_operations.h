@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <vector>
 
@@ -14,6 +15,9 @@ namespace muster {
 // What the pages of this node's workers say now, for find_collectives(). Some 100 us for each
 // communicator that is in use, nothing that could block.
 std::vector<KnownRank> known_operations(const AttemptState& attempt, const WorkerPages& pages);
+
+// The highest step that they tell of, -1 for none.
+int64_t highest_step(const AttemptState& attempt, const WorkerPages& pages);
 
 // The clock of the pages.
 int64_t page_now_ns();

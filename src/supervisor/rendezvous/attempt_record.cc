@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/rendezvous/attempt_record.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "loop/check.h"
@@ -200,6 +201,7 @@ AttemptRecord::Findings AttemptRecord::findings() const {
     const auto& outcome = members_[i].outcome;
     if (!outcome) continue;
     const std::string& host = members_[i].facts.host;
+    findings.step = std::max(findings.step, outcome->step);
     if (outcome->left_running && !findings.left_running) {
       findings.left_running = true;
       findings.left_running_host = host;

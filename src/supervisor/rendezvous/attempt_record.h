@@ -41,6 +41,7 @@ class AttemptRecord {
     bool left_running = false;                // something could not be ended ...
     std::string left_running_host;            // ... there, among others
     std::string trouble;                      // "node-b: cannot create ...", "" for none
+    int64_t step = -1;                        // the highest that was reached, -1: unknown
     event::CollectivesFound collectives;      // who kept whom waiting, from the pages of all nodes
   };
 

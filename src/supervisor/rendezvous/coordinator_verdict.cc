@@ -32,7 +32,9 @@ RestartDecision Coordinator::Impl::decide(const AttemptRecord::Findings& finding
   decision.restart = true;
   decision.charged = false;
   if (findings.root) {
-    if (findings.charged) failures.add(*findings.root, started, now, rules.same_limit.within);
+    if (findings.charged) {
+      failures.add(*findings.root, {started, now, findings.step}, rules.same_limit.within);
+    }
     decision = decide_restart(*findings.root, rules,
                               {restart_count, findings.left_running, failures.same(),
                                failures.in_a_row(), why_not_excluded(*findings.root)});

@@ -76,6 +76,7 @@ void describe(A&& a, NodeOutcome& o) {
   a("victims", o.victims);
   a("left_running", o.left_running);
   a("trouble", o.trouble);
+  a("step", o.step);
 }
 
 template <typename A>

@@ -90,6 +90,7 @@ struct NodeOutcome {
   std::string trouble;        // the attempt could not be begun here, and why (the log folder)
   // What the workers' pages said when the first of them was to be stopped.
   std::vector<KnownRank> operations{};
+  int64_t step = -1;  // the highest that they reached, -1: they told of none
 };
 
 // Why an attempt ended, for all nodes alike. `root` is empty when only membership changed.

@@ -164,7 +164,8 @@ class ExamplesTest(MusterTest):
     def test_wherever_a_kill_strikes_the_checkpoint_is_whole(self):
         options = ("--steps", 120, "--every", 1, "--checkpoint", self.path("ck"))
         unhurt = self.steps(self.run_example("fault_tolerant", 2, "--steps", 120).out)
-        launcher = (*harness.RESTART_FREELY, "--max-restarts", 3)
+        # The same failure each time, but each attempt comes further.
+        launcher = ("--same-failure-limit", "2/10", "--max-restarts", 3)
         run = self.start(*self.command("fault_tolerant", 2, options, launcher))
         for resumed, strike in enumerate((10, 40, 80)):
             wait_until(lambda: max(self.steps(run.out), default=0) >= strike, f"step {strike}")
