@@ -96,6 +96,25 @@ class Membership(NodesTest):
                 b.run.wait()
                 self.finish_all(a)
 
+    def test_a_node_is_left_out_for_a_kind_of_failure(self):
+        policy = ("--failure-policy", "exit_code=stop-and-exclude-node")
+        a, b = self.running_pair(*policy, nnodes=ELASTIC)
+        self.tell(b, "exit 7")
+        self.assert_alone(a, attempt=1)
+        self.wait_for_end([b], 7)
+        lost = a.wait_for_event("node_lost", how="excluded")
+        self.assertEqual((lost["host"], lost["node"]), (self.host_name("b"), 1))
+        text = f"{self.host_name('b')} is excluded from this job: rank 1, exit_code in attempt 0"
+        self.assertIn(text, a.run.err)
+        self.assertIn(text, b.run.err)
+        self.assertIn("the job goes on without this node", b.run.err)
+        if self.host_name("a") != self.host_name("b"):
+            again = self.agent("again", *policy, nnodes=ELASTIC, prefix=self.as_host("b"))
+            self.wait_for_end([again], 1)
+            self.assertIn(text, again.run.err)
+        self.finish_all(a)
+        self.assertEqual(a.summary["restarts"]["used"], 0)
+
     def test_a_fixed_job_waits_for_a_replacement(self):
         a, b = self.running_pair()
         b.kill()

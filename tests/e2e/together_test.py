@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The nodes of a job fail, restart, stop and end together, and tell the same story."""
 
+import json
+import os
 import signal
 import socket
 import time
@@ -27,6 +29,17 @@ class Failures(NodesTest):
                     self.assertEqual(node.summary["restarts"], {"used": 1, "max": 1})
                     [failure] = node.summary["earlier_failures"]
                     self.assertEqual(failure["host"], self.host_name(culprit))
+
+    def test_the_command_for_failures_runs_once_for_all_nodes(self):
+        hook = f'cat >>{self.path("told")}.$NODE'
+        job = self.running_pair("--on-failure", hook)
+        self.tell("b", "exit 9")
+        self.wait_for_end(job, 9)
+        verdict = json.loads(self.file("told.a"))
+        self.assertEqual(verdict["failure"]["host"], self.host_name("b"))
+        self.assertEqual(verdict["no_restart"], "no restart was allowed (--max-restarts 0)")
+        self.assertEqual(verdict["victims"], [{"ranks": "0", "reason": "stopped by muster"}])
+        self.assertFalse(os.path.exists(self.path("told.b")))
 
     def test_the_other_node_hears_of_a_failure_at_once(self):
         a, b = self.running_pair()
