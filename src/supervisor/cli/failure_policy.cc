@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 
 #include "supervisor/cli/values.h"
 
@@ -122,7 +123,7 @@ Result<SameFailureLimit> parse_same_failure_limit(std::string_view text) {
     return Error{0, "N is 2 to " + std::to_string(kMaxSameFailures) + ", or the whole is 0"};
   }
   // In thousandths, so that what is written of it means the same.
-  const int64_t within = static_cast<int64_t>(*minutes * 1000 + 0.5) * (kMinuteMs / 1000);
+  const int64_t within = std::llround(*minutes * 1000) * (kMinuteMs / 1000);
   return SameFailureLimit{static_cast<int>(*times), milliseconds(within)};
 }
 
