@@ -4,16 +4,13 @@
 #include <algorithm>
 
 #include "supervisor/cli/suggest.h"
-#include "supervisor/diagnosis/diagnose.h"
+#include "supervisor/diagnosis/kinds.h"
 
 namespace muster {
 
 namespace {
 
 using std::chrono::milliseconds;
-
-// Kinds that no worker's evidence shows.
-constexpr std::string_view kKindsOfNodes[] = {"node_lost", "hung", "finished_early"};
 
 // A node that is left out costs nothing of the budget, as one that is lost: there are only so many.
 RestartDecision without_node(const event::FailureFound& root_cause,
@@ -40,10 +37,8 @@ std::string limit_text(const SameFailureLimit& limit) {
 
 std::vector<std::string> policy_warnings(const FailurePolicy& policy) {
   std::vector<std::string> kinds = {"any"};
-  for (std::string_view kind : failure_kinds())
-    kinds.emplace_back(kind);
-  for (std::string_view kind : kKindsOfNodes)
-    kinds.emplace_back(kind);
+  for (const FailureKind& kind : failure_kinds())
+    kinds.emplace_back(kind.name);
   std::vector<std::string> warnings;
   for (const FailurePolicy::Rule& rule : policy.rules) {
     if (std::find(kinds.begin(), kinds.end(), rule.kind) != kinds.end()) continue;
