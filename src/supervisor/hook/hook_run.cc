@@ -51,6 +51,12 @@ Result<Pipe> make_pipe() {
   ::_exit(kNoShell);
 }
 
+// As fork(), without what libraries have asked to be done in the child: libuv's part of it would
+// close descriptors by numbers that belong to pipes of ours by now.
+pid_t plain_fork() {
+  return static_cast<pid_t>(::syscall(SYS_clone, SIGCHLD, 0, 0, 0, 0));
+}
+
 // A shell that runs, with our ends of its pipes.
 class Hook {
  public:
@@ -136,7 +142,7 @@ std::string run_hook(const std::string& command, const std::string& input,
   auto in = make_pipe();
   auto out = make_pipe();
   if (!in || !out) return "not run: " + (in ? out.error() : in.error()).message;
-  const pid_t pid = ::fork();
+  const pid_t pid = plain_fork();
   if (pid < 0) return "not run: " + errno_error(errno, "fork").message;
   if (pid == 0) run_shell(command, in->reader.get(), out->writer.get());
   ::setpgid(pid, pid);  // both do it: whoever is first
