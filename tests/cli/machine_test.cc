@@ -33,6 +33,11 @@ TEST_CASE("CPU lists are read and written as the kernel does") {
   CHECK(parse_cpu_list("\n") == std::vector<int>{});
   CHECK(format_ranges({0, 1, 2, 3, 8, 10, 11}) == "0-3,8,10-11");
   CHECK(format_ranges({}) == "");
+  CHECK(parse_ranges("0-3,8, 10", 9) == std::vector<int>{0, 1, 2, 3, 8, 10});
+  CHECK(parse_ranges("1,4-2000000000", 3) == std::vector<int>{1, 4, 5});
+  for (const char* text : {"", "x", "-1", "99999999999"})
+    CHECK(parse_ranges(text, 9).empty());
+  CHECK(parse_ranges("3,...", 9) == std::vector<int>{3});
   for (const char* text : {"a", "3-1", "1,", "-1", "0-999999999"})
     CHECK(!parse_cpu_list(text));
 }

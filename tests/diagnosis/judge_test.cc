@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "supervisor/diagnosis/judge.h"
+
 #include <doctest/doctest.h>
 #include <errno.h>
 #include <signal.h>
-
-#include "supervisor/diagnosis/diagnose.h"
 
 namespace muster {
 
@@ -32,14 +32,14 @@ Evidence stopped(Evidence evidence, StopReason reason = StopReason::kFailure) {
 }  // namespace
 
 TEST_CASE("the first death in the loop's order is the root cause, not the lowest rank") {
-  std::vector<Evidence> deaths = {exited(2, 0), exited(1, 3), stopped(exited(0, 7))};
-  auto verdict = judge(deaths);
-  REQUIRE(verdict);
-  CHECK(verdict->root.rank == 1);
-  CHECK(verdict->root.exit_code == 3);
-  CHECK(verdict->root_index == 1);
-  CHECK(verdict->others.empty());
-  CHECK(verdict->victims == std::vector<size_t>{2});
+  const AttemptEnds ends = judge(std::vector{exited(2, 0), exited(1, 3), stopped(exited(0, 7))});
+  REQUIRE(ends.failures.size() == 1);
+  CHECK(ends.failures[0].rank == 1);
+  CHECK(ends.failures[0].exit_code == 3);
+  REQUIRE(ends.stopped.size() == 1);
+  CHECK(ends.stopped[0].rank == 0);
+  CHECK(ends.stopped[0].kind == "");
+  CHECK(find_causes(ends).independent.at(0).rank == 1);
 }
 
 TEST_CASE("who only lost a peer is not the root cause if somebody failed by himself") {
@@ -49,56 +49,47 @@ TEST_CASE("who only lost a peer is not the root cause if somebody failed by hims
       R"({"message": {"message": "E: peer", "extraInfo": {"comm_error": "peer_lost"}}})";
   Evidence broken = exited(2, 1);  // only its page tells
   broken.broken_operation = true;
-  std::vector<Evidence> deaths = {lost, broken, killed(3, SIGKILL), exited(1, 7)};
-  auto verdict = judge(deaths);
-  REQUIRE(verdict);
-  CHECK(verdict->root.rank == 3);
-  CHECK(verdict->root_index == 2);
-  REQUIRE(verdict->others.size() == 3);
-  CHECK(verdict->others[0].rank == 0);
-  CHECK(verdict->others[0].comm_error == "peer_lost");
-  CHECK(verdict->others[1].rank == 2);
-  CHECK(verdict->others[1].comm_error == "operation_failed");
-  CHECK(verdict->others[2].rank == 1);
+  const Causes causes =
+      find_causes(judge(std::vector{lost, broken, killed(3, SIGKILL), exited(1, 7)}));
+  REQUIRE(causes.independent.size() == 2);
+  CHECK(causes.independent[0].rank == 3);
+  CHECK(causes.independent[1].rank == 1);
+  REQUIRE(causes.victims.size() == 2);
+  CHECK(causes.victims[0].rank == 0);
+  CHECK(causes.victims[0].comm_error == "peer_lost");
+  CHECK(causes.victims[1].rank == 2);
+  CHECK(causes.victims[1].comm_error == "operation_failed");
 }
 
-TEST_CASE("who gave up by a deadline stays the root cause, and so does the first of lost peers") {
-  Evidence late = exited(0, 1);
-  late.error_file_present = true;
-  late.error_file_text =
-      R"({"message": {"message": "E: late", "extraInfo": {"comm_error": "timeout"}}})";
-  late.broken_operation = true;
-  CHECK(judge(std::vector<Evidence>{late, exited(1, 3)})->root.rank == 0);
+TEST_CASE("of lost peers alone the first is the root cause, and a signal is no lost peer") {
   Evidence first = exited(4, 1), second = exited(5, 1);
   first.broken_operation = second.broken_operation = true;
-  CHECK(judge(std::vector<Evidence>{first, second})->root.rank == 4);
-  // A signal is no lost peer.
+  const Causes causes = find_causes(judge(std::vector{first, second}));
+  REQUIRE(causes.independent.size() == 1);
+  CHECK(causes.independent[0].rank == 4);
+  REQUIRE(causes.victims.size() == 1);
+  CHECK(causes.victims[0].victim);
   Evidence crashed = killed(6, SIGSEGV);
   crashed.broken_operation = true;
-  CHECK(judge(std::vector<Evidence>{crashed, exited(1, 3)})->root.rank == 6);
+  CHECK(find_causes(judge(std::vector{crashed, exited(1, 3)})).independent.at(0).rank == 6);
 }
 
 TEST_CASE("an error file with an older clock does not change the culprit") {
   Evidence late = exited(0, 5);
   late.error_file_present = true;
   late.error_file_text = R"({"message": {"message": "E: x", "extraInfo": {"timestamp": "1"}}})";
-  std::vector<Evidence> deaths = {exited(1, 3), late};
-  auto verdict = judge(deaths);
-  REQUIRE(verdict);
-  CHECK(verdict->root.rank == 1);
-  REQUIRE(verdict->others.size() == 1);
-  CHECK(verdict->others[0].rank == 0);
+  const AttemptEnds ends = judge(std::vector{exited(1, 3), late});
+  REQUIRE(ends.failures.size() == 2);
+  CHECK(ends.failures[0].rank == 1);
 }
 
 TEST_CASE("deaths that we did not cause are causes of their own, first first") {
-  std::vector<Evidence> deaths = {killed(3, SIGSEGV), exited(1, 4), stopped(killed(0, SIGTERM)),
-                                  stopped(killed(2, SIGKILL))};
-  auto verdict = judge(deaths);
-  REQUIRE(verdict);
-  CHECK(verdict->root.kind == "segfault");
-  REQUIRE(verdict->others.size() == 1);
-  CHECK(verdict->others[0].exit_code == 4);
-  CHECK(verdict->victims == std::vector<size_t>{2, 3});
+  const AttemptEnds ends = judge(std::vector{
+      killed(3, SIGSEGV), exited(1, 4), stopped(killed(0, SIGTERM)), stopped(killed(2, SIGKILL))});
+  REQUIRE(ends.failures.size() == 2);
+  CHECK(ends.failures[0].kind == "segfault");
+  CHECK(ends.failures[1].exit_code == 4);
+  CHECK(ends.stopped.size() == 2);
 }
 
 TEST_CASE("whoever crashes in its teardown after our signal is a victim") {
@@ -108,24 +99,51 @@ TEST_CASE("whoever crashes in its teardown after our signal is a victim") {
   CHECK_FALSE(is_victim(killed(0, SIGTERM)));
 }
 
+TEST_CASE("whoever had raised before our signal cut its end short shows that") {
+  Evidence unwinding = stopped(killed(2, SIGTERM));
+  unwinding.stderr_tail =
+      "Traceback (most recent call last):\n"
+      "  File \"train.py\", line 41, in <module>\n"
+      "    step()\n"
+      "ValueError: loss is NaN\n";
+  const AttemptEnds ends = judge(std::vector{unwinding, stopped(killed(3, SIGSEGV))});
+  REQUIRE(ends.stopped.size() == 2);
+  CHECK(ends.stopped[0].kind == "python_exception");
+  CHECK(ends.stopped[0].message == "ValueError: loss is NaN (train.py:41)");
+  CHECK(ends.stopped[0].note.ends_with("it had not ended when muster stopped it"));
+  CHECK(ends.stopped[1].kind == "segfault");
+}
+
+TEST_CASE("what our signal makes a worker do shows nothing of its own") {
+  Evidence interrupted = stopped(killed(2, SIGINT));
+  interrupted.stop_signal = SIGINT;
+  interrupted.stderr_tail =
+      "Traceback (most recent call last):\n"
+      "  File \"train.py\", line 41, in <module>\n"
+      "    step()\n"
+      "KeyboardInterrupt\n";
+  const AttemptEnds ends = judge(std::vector{interrupted, stopped(exited(1, 143)),
+                                             stopped(killed(3, SIGABRT)), stopped(exited(4, 0))});
+  REQUIRE(ends.stopped.size() == 4);
+  for (const event::FailureFound& one : ends.stopped)
+    CHECK(one.kind == "");
+}
+
 TEST_CASE("nobody is guilty when all finished or all were stopped") {
-  std::vector<Evidence> finished = {exited(0, 0), exited(1, 0)};
-  CHECK_FALSE(judge(finished));
-  std::vector<Evidence> by_user = {stopped(killed(0, SIGTERM), StopReason::kSignal),
-                                   stopped(exited(1, 1), StopReason::kSignal)};
-  CHECK_FALSE(judge(by_user));
-  CHECK_FALSE(judge({}));
+  CHECK(find_causes(judge(std::vector{exited(0, 0), exited(1, 0)})).independent.empty());
+  CHECK(find_causes(judge(std::vector{stopped(killed(0, SIGTERM), StopReason::kSignal),
+                                      stopped(killed(1, SIGSEGV), StopReason::kSignal)}))
+            .independent.empty());
+  CHECK(find_causes({}).independent.empty());
 }
 
 TEST_CASE("a worker that could not be started is a root cause even while others are stopped") {
   Evidence missing = stopped(exited(1, 0));
   missing.pid = 0;
   missing.spawn_errno = ENOENT;
-  std::vector<Evidence> deaths = {missing, stopped(killed(0, SIGTERM))};
-  auto verdict = judge(deaths);
-  REQUIRE(verdict);
-  CHECK(verdict->root.kind == "exec_not_found");
-  CHECK(verdict->victims == std::vector<size_t>{1});
+  const AttemptEnds ends = judge(std::vector{missing, stopped(killed(0, SIGTERM))});
+  REQUIRE(ends.failures.size() == 1);
+  CHECK(ends.failures[0].kind == "exec_not_found");
 }
 
 }  // namespace muster

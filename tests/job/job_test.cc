@@ -143,6 +143,60 @@ TEST_CASE_FIXTURE(JobTest, "a job waits for an assignment and takes its ranks fr
   CHECK(code == 0);
 }
 
+// Writes what a worker of our library does that has lost a peer.
+constexpr char kLosesPeer[] =
+    "echo '{\"message\": {\"message\": \"E: peer\", "
+    "\"extraInfo\": {\"comm_error\": \"peer_lost\"}}}' > $TORCHELASTIC_ERROR_FILE; exit 1";
+
+TEST_CASE_FIXTURE(JobTest, "a victim's end stops nobody until the culprit has had time to die") {
+  begin({kLosesPeer, "sleep 0.2; exit 7", kWaits});
+  assign();
+  const NodeOutcome& told = outcome();
+  REQUIRE(told.root);
+  CHECK(told.root->rank == 3);
+  REQUIRE(told.others.size() == 1);
+  CHECK(told.others[0].rank == 4);
+  CHECK(told.others[0].exit_code == 7);
+  REQUIRE(link.notices.size() == 1);
+  CHECK_MESSAGE(link.notices[0].preliminary.rank == 4, "the others are told of the culprit");
+}
+
+TEST_CASE_FIXTURE(JobTest, "the time to die is bounded, and ends with an order to stop") {
+  begin({kLosesPeer, kWaits});
+  assign();
+  SUBCASE("bounded") {}
+  SUBCASE("ordered") {
+    const auto& ranks = recorder.state().current()->ranks;
+    REQUIRE(run_until([&] { return ranks[0].phase == RankPhase::kExited; }));
+    job->on_stop({0, SIGTERM, StopReason::kFailure, false, "rank 0 on node-a failed"});
+  }
+  const NodeOutcome& told = outcome();
+  REQUIRE(told.root);
+  CHECK(told.root->rank == 3);
+  CHECK(told.others.empty());
+  REQUIRE(link.notices.size() == 1);
+  CHECK(link.notices[0].preliminary.rank == 3);
+  REQUIRE(told.suspects.size() == 1);
+  CHECK(told.suspects[0].rank == 4);
+}
+
+TEST_CASE_FIXTURE(JobTest, "where all are dead a node still waits for a culprit elsewhere") {
+  begin({kLosesPeer});
+  assign();
+  const auto before = Clock::now();
+  outcome();
+  CHECK(Clock::now() - before >= kCulpritPatience);
+}
+
+TEST_CASE_FIXTURE(JobTest, "a failure of its own waits for nobody") {
+  begin({"sleep 0.3; exit 5", "sleep 5; exit 7", "exit 0"});
+  assign();
+  const NodeOutcome& told = outcome();
+  CHECK(told.root->exit_code == 5);
+  CHECK(told.others.empty());
+  CHECK(told.finished == "5");
+}
+
 TEST_CASE_FIXTURE(JobTest, "a failure is told at once, its evidence follows with the outcome") {
   begin({"echo Boom >&2; exit 5", kWaits});
   assign();

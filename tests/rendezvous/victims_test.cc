@@ -8,7 +8,7 @@ namespace muster {
 namespace {
 
 std::string ranks_of(std::string_view text, int first = 0, int count = 8, int root = -1) {
-  VictimFold fold(root);
+  VictimFold fold({root});
   fold.add("stopped by muster", text, first, count);
   return fold.groups().empty() ? "" : fold.groups()[0].ranks;
 }
@@ -16,7 +16,7 @@ std::string ranks_of(std::string_view text, int first = 0, int count = 8, int ro
 }  // namespace
 
 TEST_CASE("victims of one reason are one group, whoever reports them") {
-  VictimFold fold(-1);
+  VictimFold fold({-1});
   fold.add("stopped by muster", "0-2", 0, 4);
   fold.add("killed by SIGKILL", "3", 0, 4);
   fold.add("stopped by muster", "4,6-7", 4, 4);

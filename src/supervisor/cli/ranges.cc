@@ -2,8 +2,22 @@
 #include "supervisor/cli/ranges.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 
 namespace muster {
+
+namespace {
+
+// Takes a number off the front of the text.
+bool take_number(std::string_view& text, int& number) {
+  auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc() || number < 0) return false;
+  text.remove_prefix(static_cast<size_t>(end - text.data()));
+  return true;
+}
+
+}  // namespace
 
 std::string format_ranges(std::vector<int> numbers, std::string_view separator) {
   std::sort(numbers.begin(), numbers.end());
@@ -19,6 +33,23 @@ std::string format_ranges(std::vector<int> numbers, std::string_view separator) 
     i = last + 1;
   }
   return text;
+}
+
+std::vector<int> parse_ranges(std::string_view text, size_t most) {
+  std::vector<int> numbers;
+  int from = 0;
+  while (numbers.size() < most && take_number(text, from)) {
+    int to = from;
+    if (text.starts_with("-")) {
+      text.remove_prefix(1);
+      if (!take_number(text, to)) break;
+    }
+    for (int64_t number = from; number <= to && numbers.size() < most; ++number)
+      numbers.push_back(static_cast<int>(number));
+    if (!text.starts_with(",")) break;
+    text.remove_prefix(text.starts_with(", ") ? 2 : 1);
+  }
+  return numbers;
 }
 
 std::string cut_ranges(std::string_view ranges, size_t most) {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
@@ -62,26 +61,5 @@ struct Evidence {
 // another's failure does to a rank, whether a restart may help. Never throws and never fails:
 // unreadable evidence becomes a note.
 event::FailureFound diagnose(const Evidence& evidence);
-
-// True if this worker is a victim of our own stop rather than a cause: we signalled it before it
-// ended, however it ended then (by that signal, with a code of its own, crashing in its teardown).
-bool is_victim(const Evidence& evidence);
-
-// True if the failure may well be what another rank's failure has done to this one: a connection to
-// it broke. Whoever failed by itself comes first as the root cause then, in whatever order they
-// died: a program that ends slowly is outlived by none of its peers.
-bool of_lost_peer(const event::FailureFound& failure);
-
-// Why an attempt failed, from the evidence of its dead workers in the order of death.
-struct Verdict {
-  event::FailureFound root;                 // the first death that was no success and not ours,
-                                            // and not of a lost peer if there is another
-  std::vector<event::FailureFound> others;  // other ones before our first stop signal: independent
-  std::vector<size_t> victims;              // indices into the evidence
-  size_t root_index = 0;                    // the root's
-};
-
-// nullopt: nobody failed by itself (all ended with 0, or only because we stopped them).
-std::optional<Verdict> judge(std::span<const Evidence> in_order_of_death);
 
 }  // namespace muster

@@ -1,43 +1,69 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "supervisor/diagnosis/judge.h"
+
+#include <signal.h>
+
+#include <algorithm>
+#include <string>
+#include <string_view>
 #include <utility>
 
-#include "supervisor/diagnosis/diagnose.h"
 #include "supervisor/diagnosis/wait_status.h"
 
 namespace muster {
+
+namespace {
+
+constexpr int kExitedWith1 = 1 << 8;  // as wait(2) has it
+
+// What a program raises because of our signal, and not before it.
+bool is_reaction(const event::FailureFound& failure) {
+  constexpr std::string_view kRaised[] = {"KeyboardInterrupt", "SystemExit", "SignalException"};
+  return std::any_of(std::begin(kRaised), std::end(kRaised), [&](std::string_view name) {
+    return failure.message.find(name) != std::string::npos;
+  });
+}
+
+// What a worker that we stopped had shown of a failure of its own.
+event::FailureFound before_the_stop(Evidence evidence) {
+  event::FailureFound known;
+  known.attempt = evidence.attempt;
+  known.rank = evidence.rank;
+  known.local_rank = evidence.local_rank;
+  known.pid = evidence.pid;
+  const WaitStatus status = decode_wait_status(evidence.wait_status);
+  if (status.success()) return known;
+  // Our signal came between its last words and its end, which would have been with 1. (The last one
+  // that we sent may have come too late.)
+  const bool by_us = status.signal == evidence.stop_signal || status.signal == SIGTERM;
+  if (status.signal != 0 && by_us) evidence.wait_status = kExitedWith1;
+  event::FailureFound shown = diagnose(evidence);
+  // A code or an abort alone may be how it stops.
+  const bool says_nothing = shown.kind == "exit_code" || shown.kind == "abort" ||
+                            shown.kind == "signal" || shown.kind == "interrupted";
+  if (says_nothing || is_reaction(shown) || shows_victim(shown)) return known;
+  if (!shown.note.empty()) shown.note += "; ";
+  shown.note += "it had not ended when muster stopped it";
+  return shown;
+}
+
+}  // namespace
 
 bool is_victim(const Evidence& evidence) {
   return evidence.spawn_errno == 0 && evidence.stopped_for != StopReason::kNone;
 }
 
-bool of_lost_peer(const event::FailureFound& failure) {
-  return failure.signal == 0 &&
-         (failure.comm_error == "peer_lost" || failure.comm_error == "aborted" ||
-          failure.comm_error == "operation_failed");
-}
-
-std::optional<Verdict> judge(std::span<const Evidence> in_order_of_death) {
-  std::optional<Verdict> verdict;
-  std::vector<size_t> victims;
-  for (size_t i = 0; i < in_order_of_death.size(); ++i) {
-    const Evidence& evidence = in_order_of_death[i];
+AttemptEnds judge(std::span<const Evidence> in_order_of_death) {
+  AttemptEnds ends;
+  for (const Evidence& evidence : in_order_of_death) {
+    const bool started = evidence.spawn_errno == 0;
     if (is_victim(evidence)) {
-      victims.push_back(i);
-      continue;
-    }
-    if (evidence.spawn_errno == 0 && decode_wait_status(evidence.wait_status).success()) continue;
-    event::FailureFound failure = diagnose(evidence);
-    if (!verdict) {
-      verdict = Verdict{std::move(failure), {}, {}, i};
-    } else if (of_lost_peer(verdict->root) && !of_lost_peer(failure)) {
-      verdict->others.insert(verdict->others.begin(), std::exchange(verdict->root, failure));
-      verdict->root_index = i;
-    } else {
-      verdict->others.push_back(std::move(failure));
+      ends.stopped.push_back(before_the_stop(evidence));
+    } else if (!started || !decode_wait_status(evidence.wait_status).success()) {
+      ends.failures.push_back(diagnose(evidence));
     }
   }
-  if (verdict) verdict->victims = std::move(victims);
-  return verdict;
+  return ends;
 }
 
 }  // namespace muster

@@ -143,6 +143,22 @@ Item item_for(const AttemptState& attempt, int local_rank, const JobLogs& logs) 
   return item;
 }
 
+Item item_for(const AttemptState& attempt, const RankState& rank, const JobLogs& logs,
+              const WorkerPages& pages, const Surroundings& surroundings) {
+  Item item = item_for(attempt, rank.local_rank, logs);
+  Evidence& e = item.evidence;
+  e.rank = rank.rank;
+  e.pid = rank.pid;
+  e.wait_status = rank.wait_status;
+  e.stopped_for = rank.stopped_for;
+  e.stop_signal = rank.stop_signal;
+  e.wrote_output = rank.wrote_stdout || rank.wrote_stderr;
+  e.max_rss_kib = rank.max_rss_kib;
+  surroundings.fill(e);
+  item.page = pages.find(rank.local_rank);
+  return item;
+}
+
 }  // namespace
 
 std::vector<Folder> worker_folders(const LaunchPlan& plan, const JobLogs& logs) {
@@ -150,6 +166,15 @@ std::vector<Folder> worker_folders(const LaunchPlan& plan, const JobLogs& logs) 
           {lookup(plan.inherited, "TMPDIR").value_or("/tmp"), "TMPDIR"},
           {logs.run_dir(), "logs"},
           {lookup(plan.inherited, "HOME").value_or(""), "HOME"}};
+}
+
+void look_at(Loop& loop, const AttemptState& attempt, const RankState& dead, const JobLogs& logs,
+             const WorkerPages& pages, const Surroundings& surroundings,
+             std::function<void(const Evidence&)> on_looked) {
+  auto item = std::make_shared<Item>(item_for(attempt, dead, logs, pages, surroundings));
+  run_in_pool(
+      loop, [item] { read_files(*item); },
+      [item, on_looked = std::move(on_looked)] { on_looked(item->evidence); });
 }
 
 void gather_evidence(Loop& loop, const AttemptState& attempt, const JobLogs& logs,
@@ -169,18 +194,7 @@ void gather_evidence(Loop& loop, const AttemptState& attempt, const JobLogs& log
     if (rank.node != attempt.node || rank.phase != RankPhase::kExited || rank.wait_status == 0) {
       continue;
     }
-    Item item = item_for(attempt, rank.local_rank, logs);
-    Evidence& e = item.evidence;
-    e.rank = rank.rank;
-    e.pid = rank.pid;
-    e.wait_status = rank.wait_status;
-    e.stopped_for = rank.stopped_for;
-    e.stop_signal = rank.stop_signal;
-    e.wrote_output = rank.wrote_stdout || rank.wrote_stderr;
-    e.max_rss_kib = rank.max_rss_kib;
-    surroundings.fill(e);
-    item.page = pages.find(rank.local_rank);
-    items->push_back(std::move(item));
+    items->push_back(item_for(attempt, rank, logs, pages, surroundings));
   }
   auto gathering = std::make_shared<Gathering>();
   gathering->without_files = evidence_of(*items);

@@ -28,4 +28,9 @@ void gather_evidence(Loop& loop, const AttemptState& attempt, const JobLogs& log
 // Where the workers of this node write without being told to.
 std::vector<Folder> worker_folders(const LaunchPlan& plan, const JobLogs& logs);
 
+// The same for one that has just died, while the others run.
+void look_at(Loop& loop, const AttemptState& attempt, const RankState& dead, const JobLogs& logs,
+             const WorkerPages& pages, const Surroundings& surroundings,
+             std::function<void(const Evidence&)> on_looked);
+
 }  // namespace muster

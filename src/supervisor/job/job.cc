@@ -23,11 +23,9 @@ constexpr Milliseconds kDrainBound{2'000};
 // For trouble of muster's own: no worker's exit code tells it.
 constexpr int kExitTrouble = 1;
 
-std::string error_file_of(const std::vector<Evidence>& evidence, int rank) {
-  for (const Evidence& e : evidence) {
-    if (e.rank == rank) return e.error_file_text;
-  }
-  return "";
+// Of one node the ranks themselves show who was stopped, but not who only fell with another.
+bool fell_by_cause(const AttemptVerdict& verdict) {
+  return std::any_of(verdict.others.begin(), verdict.others.end(), shows_victim);
 }
 
 }  // namespace
@@ -224,13 +222,34 @@ void Job::on_worker_exit(const WorkerEnd& end) {
   parts_.recorder.record(event::WorkerExited{assignment_.attempt, rank_of(end.local_rank),
                                              end.local_rank, end.pid, end.wait_status,
                                              end.max_rss_kib});
-  if (end.wait_status == 0) return;
-  const JobState& state = parts_.recorder.state();
-  const RankState& rank = *state.current()->find(rank_of(end.local_rank));
-  if (rank.stopped_for == StopReason::kNone) surroundings_.note_death(end.pid, end.wait_status);
+  if (end.wait_status != 0) note_failure(rank_of(end.local_rank), end);
+  if (hold_ && !several_nodes() && group_->running() == 0) hold_->give_up();
+}
+
+void Job::note_failure(int rank, const WorkerEnd& end) {
+  const bool stopped =
+      parts_.recorder.state().current()->find(rank)->stopped_for != StopReason::kNone;
+  if (!stopped) surroundings_.note_death(end.pid, end.wait_status);
   if (stage_ != Stage::kRunning) return;
-  begin_stop(SIGTERM, StopReason::kFailure);
-  fail(preliminary_failure(state, *state.current()->find(rank_of(end.local_rank)), surroundings_));
+  if (!hold_) {
+    hold_ = std::make_unique<FailureHold>(
+        FailureHold::Parts{parts_.loop, parts_.recorder, parts_.logs, *pages_, surroundings_,
+                           parts_.failure_rules},
+        [this](int culprit) { on_hold_over(culprit); });
+  }
+  hold_->died(rank);
+}
+
+void Job::on_hold_over(int rank) {
+  hold_.reset();
+  if (stage_ == Stage::kRunning) begin_stop(SIGTERM, StopReason::kFailure);
+  fail_of(rank);
+  settle_if_quiet();
+}
+
+void Job::fail_of(int rank) {
+  const JobState& state = parts_.recorder.state();
+  fail(preliminary_failure(state, *state.current()->find(rank), surroundings_));
 }
 
 // The other nodes are to stop too, without waiting for our evidence.
@@ -252,12 +271,15 @@ void Job::kill_now(StopReason reason) {
 
 // What the workers were doing is read before they hear of it.
 void Job::note_stop() {
+  if (auto hold = std::move(hold_)) fail_of(hold->first());
   if (!stopped_) operations_ = known_operations(*parts_.recorder.state().current(), *pages_);
   stage_ = Stage::kStopping;
   stopped_ = true;
 }
 
 void Job::on_stop(const StopOrder& order) {
+  // Elsewhere somebody has failed: there is nobody to wait for.
+  if (hold_ && !has_workers() && order.attempt == assignment_.attempt) hold_->give_up();
   if (!has_workers() || order.attempt != assignment_.attempt) return;
   if (several_nodes()) {
     parts_.recorder.record(
@@ -357,7 +379,7 @@ void Job::on_drained(int local_rank) {
 }
 
 void Job::settle_if_quiet() {
-  if (stage_ != Stage::kSettling || !undrained_.empty()) return;
+  if (stage_ != Stage::kSettling || !undrained_.empty() || hold_) return;
   stage_ = Stage::kJudging;
   judge_attempt();
 }
@@ -379,15 +401,12 @@ void Job::report_outcome(const std::vector<Evidence>& evidence) {
   group_.reset();
   watchdogs_.reset();
   pages_.reset();
-  std::optional<Verdict> verdict = judge(evidence);
-  if (stuck_) {
-    Verdict stuck{*stuck_, {}, {}};
-    if (verdict) stuck.others.push_back(verdict->root);
-    verdict = std::move(stuck);
-  }
-  root_error_file_ = verdict ? error_file_of(evidence, verdict->root.rank) : "";
-  NodeOutcome outcome = outcome_of(parts_.recorder.state(), parts_.logs, verdict);
-  outcome.complete = !verdict && !stopped_ && trouble_.empty();
+  error_files_.clear();
+  for (const Evidence& e : evidence)
+    error_files_.emplace(e.rank, e.error_file_text);
+  const AttemptEnds ends = ends_of(parts_.recorder.state(), parts_.logs, evidence, stuck_);
+  NodeOutcome outcome = outcome_of(parts_.recorder.state(), ends);
+  outcome.complete = !outcome.root && !stopped_ && trouble_.empty();
   outcome.left_running = stuck_leftovers_;
   outcome.trouble = trouble_;
   outcome.operations = std::move(operations_);
@@ -395,19 +414,19 @@ void Job::report_outcome(const std::vector<Evidence>& evidence) {
   stage_ = Stage::kWaiting;
   if (early_end_) return end(early_end_->outcome, early_end_->exit_code, early_end_->why);
   if (!alone_) return parts_.link.settled(outcome);
-  AttemptVerdict own{outcome.attempt, outcome.root, outcome.others, {}};
-  own.collectives = find_collectives(outcome.operations, kHangAtEndUs);
-  on_verdict(own);
+  on_verdict(own_verdict(outcome, ends));
   end(Outcome::kStopped, 128 + (front_lost_ ? SIGKILL : stop_signal_), "");
 }
 
 void Job::on_verdict(const AttemptVerdict& verdict) {
   if (stage_ == Stage::kEnded) return;
-  if (!verdict.root || verdict.root->node != assignment_.node) root_error_file_.clear();
-  if (verdict.root) parts_.recorder.record(*verdict.root);
+  const bool own_root = verdict.root && verdict.root->node == assignment_.node;
+  root_error_file_ = own_root ? error_files_[verdict.root->rank] : "";
+  error_files_.clear();
+  if (verdict.root) record_failure(*verdict.root);
   for (const event::FailureFound& other : verdict.others)
-    parts_.recorder.record(other);
-  if (several_nodes() && !verdict.victims.empty()) {
+    record_failure(other);
+  if (!verdict.victims.empty() && (several_nodes() || fell_by_cause(verdict))) {
     parts_.recorder.record(event::VictimsFound{verdict.attempt, verdict.victims});
   }
   if (!verdict.collectives.found.empty()) {
@@ -430,6 +449,11 @@ void Job::on_verdict(const AttemptVerdict& verdict) {
   parts_.recorder.record(event::RestartScheduled{verdict.attempt + 1, verdict.restart_count,
                                                  parts_.plan.options.max_restarts, charged,
                                                  verdict.delay_ms});
+}
+
+void Job::record_failure(event::FailureFound failure) {
+  add_known(failure, parts_.recorder.state(), parts_.logs);
+  parts_.recorder.record(std::move(failure));
 }
 
 void Job::on_job_end(const JobEnd& job_end) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -13,6 +14,7 @@
 #include "supervisor/cli/plan.h"
 #include "supervisor/diagnosis/diagnose.h"
 #include "supervisor/evidence/surroundings.h"
+#include "supervisor/job/failure_hold.h"
 #include "supervisor/job/recorder.h"
 #include "supervisor/job/watchdogs.h"
 #include "supervisor/logs/job_logs.h"
@@ -31,7 +33,8 @@ namespace muster {
 //   idle       (until start())
 //   waiting    -             -                 passed on; without a      end
 //                                              coordinator: end
-//   running    stopping      settling          stopping                  killing
+//   running    held, then    settling          stopping                  killing
+//              stopping
 //   stopping   (a victim)    settling          signal again / kill       killing
 //   settling   -             (streams drain)   passed on                 end when judged
 //   judging    -             -                 passed on                 end when judged
@@ -101,6 +104,9 @@ class Job {
   Result<void> start_worker(const WorkerPlan& worker);
   std::string make_page(int local_rank);
   void on_worker_exit(const WorkerEnd& end);
+  void note_failure(int rank, const WorkerEnd& end);
+  void on_hold_over(int rank);
+  void fail_of(int rank);
   void on_group_gone(const std::vector<event::LeftoverFound>& found);
   void on_timer_expired(int local_rank, const TimerRequest& request);
   void on_stuck(int local_rank, int pid, Milliseconds duration);
@@ -110,6 +116,7 @@ class Job {
   void fail(const event::FailureFound& preliminary);
   void stop_here(const event::SignalReceived& signal, bool kill);
   void stop_everywhere(const event::SignalReceived& signal, bool kill);
+  void record_failure(event::FailureFound failure);
   void settle_if_quiet();
   void judge_attempt();
   void report_outcome(const std::vector<Evidence>& evidence);
@@ -129,14 +136,16 @@ class Job {
   std::unique_ptr<WorkerPages> pages_;
   Surroundings surroundings_;
   bool told_no_pages_ = false;
+  std::unique_ptr<FailureHold> hold_;         // from the first failure to the stop
   std::vector<KnownRank> operations_;         // when this attempt's first stop began
   std::optional<event::FailureFound> stuck_;  // a worker that hangs in the kernel, found alive
   std::optional<event::SpawnFailed> spawn_failed_;
   std::set<int> undrained_;  // local ranks whose streams have not reached their end
   std::string root_error_file_;
-  int stop_signal_ = 0;   // the first signal here that asked for an end
-  int interrupts_ = 0;    // SIGINTs so far
-  bool stopped_ = false;  // this attempt's workers were told to stop
+  std::map<int, std::string> error_files_;  // by rank, until the verdict is known
+  int stop_signal_ = 0;                     // the first signal here that asked for an end
+  int interrupts_ = 0;                      // SIGINTs so far
+  bool stopped_ = false;                    // this attempt's workers were told to stop
   bool front_lost_ = false;
   bool alone_ = false;  // the end is decided here: the front is lost, this node leaves, or
                         // there is no coordinator to ask

@@ -5,7 +5,7 @@
 #include <span>
 #include <vector>
 
-#include "supervisor/diagnosis/diagnose.h"
+#include "supervisor/diagnosis/judge.h"
 #include "supervisor/evidence/surroundings.h"
 #include "supervisor/job/state.h"
 #include "supervisor/logs/job_logs.h"
@@ -13,17 +13,26 @@
 
 namespace muster {
 
-// What this node reports of an attempt: the verdict over its own evidence, each failure with its
-// host, its times and its logs, and its victims folded by reason. Whether it is complete and what
-// is left running is the caller's to say.
-NodeOutcome outcome_of(const JobState& state, const JobLogs& logs,
-                       const std::optional<Verdict>& verdict);
+// How the workers of this node ended: what judge() says of the evidence, each with its host, its
+// times and its logs, and those of which there is no evidence. `stuck` has failed while it lives.
+AttemptEnds ends_of(const JobState& state, const JobLogs& logs, std::span<const Evidence> evidence,
+                    const std::optional<event::FailureFound>& stuck);
+
+// What this node reports of an attempt; its victims are folded by reason. Whether it is complete
+// and what is left running is the caller's to say.
+NodeOutcome outcome_of(const JobState& state, const AttemptEnds& ends);
+
+// The verdict where nobody else can be asked: over this node's workers alone.
+AttemptVerdict own_verdict(const NodeOutcome& outcome, AttemptEnds ends);
 
 // The ranks of this node that were stopped, folded by how they ended.
 std::vector<event::VictimGroup> victims_of(const AttemptState& attempt);
 
 // Adds what only the node knows on which it happened.
 void complete_failure(event::FailureFound& failure, const JobState& state, const JobLogs& logs);
+
+// Adds to one that was decided from others' failures alone what is known here of its rank.
+void add_known(event::FailureFound& failure, const JobState& state, const JobLogs& logs);
 
 // Of a failure whose evidence is not gathered yet: judged by its wait status and by what could be
 // noted at once.

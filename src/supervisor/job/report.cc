@@ -20,6 +20,7 @@ constexpr size_t kLabelWidth = 13;
 constexpr size_t kMaxColumns = 200;  // of a line; paths are never cut
 constexpr size_t kMaxListed = 3;     // other causes, earlier attempts, leftovers one by one
 constexpr size_t kMaxTroubles = 2;
+constexpr size_t kMaxEvidence = 4;  // lines of it
 
 using Lines = std::vector<std::string>;
 
@@ -39,11 +40,15 @@ std::string host_of(const JobState& state, const event::FailureFound& failure) {
   return clean_line(failure.host.empty() ? state.job.host : failure.host);
 }
 
+bool never_started(const event::FailureFound& failure) {
+  return failure.kind.starts_with("exec_") || failure.kind == "spawn_failed";
+}
+
 std::string failure_headline(const JobState& state, const event::FailureFound& root) {
   if (root.rank < 0) return host_of(state, root) + " failed · " + root.message;
   std::string text = "rank " + std::to_string(root.rank) + " (local " +
                      std::to_string(root.local_rank) + ") on " + host_of(state, root);
-  if (root.pid == 0) return text + " could not be started · " + root.message;
+  if (never_started(root)) return text + " could not be started · " + root.message;
   text += " failed";
   if (root.ran_us >= 0) text += " after " + duration_text(root.ran_us);
   return text + " · " + root.message;
@@ -103,6 +108,22 @@ void add_root(Lines& lines, const JobState& state, const AttemptState& attempt) 
   add_field(lines, "root cause", text);
 }
 
+// The line that shows it, unless the reader sees it anyway, and what else was found.
+void add_evidence(Lines& lines, const event::FailureFound& root) {
+  const bool in_sight = root.message.find(root.line) != std::string::npos ||
+                        (!root.excerpt.empty() && root.excerpt.back() == root.line);
+  if (!root.line.empty() && !in_sight) {
+    const std::string source = root.line_source.empty() ? "" : root.line_source + ": ";
+    add_field(lines, "shown by", source + clean_line(root.line));
+  }
+  for (size_t i = 0; i < std::min(root.evidence.size(), kMaxEvidence); ++i)
+    add_field(lines, i == 0 ? "evidence" : "", clean_line(root.evidence[i]));
+  if (root.evidence.size() > kMaxEvidence) {
+    const size_t more = root.evidence.size() - kMaxEvidence;
+    add_field(lines, "", "and " + std::to_string(more) + " more in summary.json");
+  }
+}
+
 void add_excerpt(Lines& lines, const event::FailureFound& root, size_t room) {
   Lines excerpt = root.excerpt;
   if (excerpt.empty() || room == 0) return;
@@ -121,21 +142,27 @@ void add_excerpt(Lines& lines, const event::FailureFound& root, size_t room) {
   }
 }
 
+std::string other_text(const AttemptState& attempt, const event::FailureFound& other) {
+  if (other.rank < 0) return "node " + std::to_string(other.node) + " · " + other.message;
+  std::string text = "rank " + std::to_string(other.rank);
+  if (other.pid != 0) text += " pid " + std::to_string(other.pid);
+  if (attempt.node_count > 1) text += " on " + clean_line(other.host);
+  return text + " · " + other.message;
+}
+
+// Independent ones; who only fell with them is among the victims.
 void add_other_causes(Lines& lines, const AttemptState& attempt) {
-  const auto& others = attempt.other_causes;
-  for (size_t i = 0; i < others.size(); ++i) {
-    if (i == kMaxListed) {
-      std::vector<int> rest;
-      for (size_t k = i; k < others.size(); ++k)
-        rest.push_back(others[k].rank);
-      add_field(lines, "", "and " + rank_ranges(rest));
-      return;
+  size_t listed = 0;
+  std::vector<int> rest;
+  for (const event::FailureFound& other : attempt.other_causes) {
+    if (other.victim) continue;
+    if (listed == kMaxListed) {
+      rest.push_back(other.rank);
+    } else {
+      add_field(lines, listed++ == 0 ? "also failed" : "", other_text(attempt, other));
     }
-    std::string text =
-        "rank " + std::to_string(others[i].rank) + " pid " + std::to_string(others[i].pid);
-    if (attempt.node_count > 1) text += " on " + clean_line(others[i].host);
-    add_field(lines, i == 0 ? "also failed" : "", text + " · " + others[i].message);
   }
+  if (!rest.empty()) add_field(lines, "", "and " + rank_ranges(rest));
 }
 
 // What the workers were doing when they were stopped, the cause first.
@@ -167,7 +194,11 @@ void add_victims(Lines& lines, const JobState& state, const AttemptState& attemp
   std::vector<std::pair<int, std::string>> texts;
   std::vector<int> pending;
   bool stopped = state.end && state.end->outcome == Outcome::kStopped;
-  if (attempt.node_count > 1 && !stopped) return add_victim_groups(lines, attempt);
+  const bool told = attempt.node_count > 1 || !attempt.victims.empty();
+  if (told && !stopped) {
+    add_victim_groups(lines, attempt);
+    if (attempt.node_count > 1) return;
+  }
   for (const RankState& rank : attempt.ranks) {
     if (rank.phase == RankPhase::kPending) pending.push_back(rank.rank);
     if (stopped && rank.phase == RankPhase::kExited) {
@@ -176,7 +207,7 @@ void add_victims(Lines& lines, const JobState& state, const AttemptState& attemp
   }
   if (stopped) {
     if (!texts.empty()) add_field(lines, "workers", group_by_text(texts, false));
-  } else {
+  } else if (!told) {
     for (const RankState* rank : ranks_stopped_by_us(attempt)) {
       texts.emplace_back(rank->rank, victim_reason(*rank));
     }
@@ -314,6 +345,7 @@ std::vector<std::string> final_report(const JobState& state, const LogPath& log_
   if (root) add_root(lines, state, *attempt);
 
   Lines rest;
+  if (root) add_evidence(rest, *root);
   if (root && !root->note.empty()) add_field(rest, "note", root->note);
   if (attempt) {
     add_operations(rest, *attempt);

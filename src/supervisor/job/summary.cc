@@ -37,6 +37,11 @@ Json failure_json(const JobState& state, const event::FailureFound& failure) {
   json["signal"] = failure.signal == 0 ? Json(nullptr) : Json(signal_name(failure.signal));
   json["exit_code"] = failure.exit_code;
   json["message"] = failure.message;
+  json["line"] = failure.line;
+  json["line_source"] = failure.line_source;
+  json["evidence"] = failure.evidence;
+  json["victim"] = failure.victim;
+  json["blames"] = failure.blames;
   json["note"] = failure.note;
   json["excerpt"] = failure.excerpt;
   json["excerpt_source"] = failure.excerpt_source;

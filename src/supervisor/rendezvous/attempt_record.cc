@@ -2,10 +2,12 @@
 #include "supervisor/rendezvous/attempt_record.h"
 
 #include <algorithm>
+#include <set>
+#include <string_view>
 #include <utility>
 
 #include "loop/check.h"
-#include "supervisor/diagnosis/diagnose.h"
+#include "supervisor/cli/ranges.h"
 #include "supervisor/rendezvous/victims.h"
 
 namespace muster {
@@ -13,6 +15,33 @@ namespace muster {
 namespace {
 
 constexpr char kLostBeforeItTold[] = "its node was lost before it could tell more";
+
+// Kinds that no lost peer explains.
+const std::set<std::string_view> kOwnFaults = {"exec_not_found",
+                                               "exec_denied",
+                                               "exec_bad_format",
+                                               "spawn_failed",
+                                               "oom_kill",
+                                               "killed",
+                                               "segfault",
+                                               "bus_error",
+                                               "fpe",
+                                               "illegal_instruction",
+                                               "python_syntax_error",
+                                               "python_import_error",
+                                               "memory_error",
+                                               "script_not_found",
+                                               "library_missing",
+                                               "disk_full",
+                                               "cuda_oom",
+                                               "gpu_fault",
+                                               "too_few_gpus",
+                                               "duplicate_gpu",
+                                               "driver_mismatch",
+                                               "sanitizer",
+                                               "permission_denied",
+                                               "fd_limit",
+                                               "data_worker_died"};
 
 }  // namespace
 
@@ -94,64 +123,189 @@ bool AttemptRecord::was_lost(int node) const {
   return gone && *gone != Coordinator::Lost::kLeft;
 }
 
-// The arrival that is to blame, if any.
-std::optional<size_t> AttemptRecord::cause() const {
-  std::optional<size_t> failure, lost;
+std::optional<size_t> AttemptRecord::first_loss() const {
   for (size_t i = 0; i < arrivals_.size(); ++i) {
-    const bool in_time = !stopped_at_ || i < *stopped_at_;
-    if (!arrivals_[i].loss) {
-      if (!failure || (in_time && of_lost_peer(found(arrivals_[*failure])) &&
-                       !of_lost_peer(found(arrivals_[i])))) {
-        failure = i;
-      }
-    } else if (was_lost(arrivals_[i].node)) {
-      if (!lost) lost = i;
-    }
+    if (arrivals_[i].loss && was_lost(arrivals_[i].node)) return i;
   }
-  if (failure && stopped_at_ && *failure >= *stopped_at_) failure.reset();
-  if (!lost) return failure;
-  const bool it_told = failure && *failure < *lost && was_lost(arrivals_[*failure].node);
-  return it_told ? failure : lost;
+  return std::nullopt;
 }
 
-event::FailureFound AttemptRecord::found(const Arrival& arrival) const {
-  const Part& member = part(arrival.node);
+// Whether the node was lost before the failure, or may have been.
+bool AttemptRecord::loss_explains(size_t loss, const event::FailureFound& root) const {
+  const auto told = std::find_if(arrivals_.begin(), arrivals_.end(), [&](const Arrival& arrival) {
+    return !arrival.loss && arrival.node == root.node;
+  });
+  const auto at = static_cast<size_t>(told - arrivals_.begin());
+  if (at > loss || told == arrivals_.end()) return true;
+  if (was_lost(root.node)) return false;
+  const bool at_once = *part(arrivals_[loss].node).gone == Coordinator::Lost::kClosed;
+  return !at_once || !kOwnFaults.contains(root.kind);
+}
+
+event::FailureFound AttemptRecord::loss_of(int node) const {
+  const Part& member = part(node);
   event::FailureFound found;
-  if (arrival.loss) {
-    found.rank = -1;
-    found.kind = "node_lost";
-    found.exit_code = 1;
-    found.message = lost_text(member.facts.host, *member.gone);
-  } else if (member.outcome && member.outcome->root) {
-    found = *member.outcome->root;
-  } else {
-    found = *member.notice;
-    if (member.gone) found.note = kLostBeforeItTold;
-  }
   found.attempt = number_;
   found.host = member.facts.host;
-  found.node = arrival.node;
+  found.node = node;
+  found.rank = -1;
+  found.kind = "node_lost";
+  found.exit_code = 1;
+  found.message = lost_text(member.facts.host, *member.gone);
   return found;
 }
 
-void AttemptRecord::add_failures(const Arrival& arrival, bool is_root, Findings& findings) const {
-  const Part& member = part(arrival.node);
-  if (arrival.loss && !was_lost(arrival.node)) return;
-  auto add = [&](event::FailureFound other) {
-    if (findings.others.size() >= kMaxOtherCauses) return;
-    other.attempt = number_;
-    other.host = member.facts.host;
-    other.node = arrival.node;
-    findings.others.push_back(std::move(other));
-  };
-  if (!is_root) add(found(arrival));
-  if (arrival.loss || !member.outcome) return;
-  for (const event::FailureFound& other : member.outcome->others)
-    add(other);
+// In the order of their ends. Its outcome is better than the notice, but for the time: that was
+// looked at when it came.
+std::vector<event::FailureFound> AttemptRecord::failures_of(int node) const {
+  const Part& member = part(node);
+  std::vector<event::FailureFound> failures;
+  if (member.outcome && member.outcome->root) {
+    failures = member.outcome->others;
+    failures.insert(failures.begin(), *member.outcome->root);
+  } else if (member.notice) {
+    failures = {*member.notice};
+    if (member.gone) failures[0].note = kLostBeforeItTold;
+  }
+  int64_t shift = 0;
+  for (event::FailureFound& failure : failures) {
+    failure.attempt = number_;
+    failure.host = member.facts.host;
+    failure.node = node;
+    const bool noticed = member.notice && member.notice->rank == failure.rank;
+    if (noticed && member.notice->time_us > 0 && failure.time_us > 0) {
+      shift = member.notice->time_us - failure.time_us;
+    }
+  }
+  for (event::FailureFound& failure : failures)
+    if (failure.time_us > 0) failure.time_us += shift;
+  return failures;
 }
 
-std::vector<event::VictimGroup> AttemptRecord::victims(int root_rank) const {
-  VictimFold fold(root_rank);
+std::vector<event::FailureFound> AttemptRecord::failures(bool before_the_stop) const {
+  std::vector<std::pair<int64_t, event::FailureFound>> timed;
+  int64_t last_us = 0;  // whoever tells no time came after those who came before
+  for (size_t i = 0; i < arrivals_.size(); ++i) {
+    if (arrivals_[i].loss || in_time(i) != before_the_stop) continue;
+    int64_t own_us = 0;  // within a node the order is known
+    for (event::FailureFound& failure : failures_of(arrivals_[i].node)) {
+      own_us = std::max(own_us, failure.time_us > 0 ? failure.time_us : last_us);
+      timed.emplace_back(own_us, std::move(failure));
+    }
+    last_us = std::max(last_us, own_us);
+  }
+  std::stable_sort(timed.begin(), timed.end(),
+                   [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<event::FailureFound> failures;
+  failures.reserve(timed.size());
+  for (auto& [time_us, failure] : timed)
+    failures.push_back(std::move(failure));
+  return failures;
+}
+
+AttemptEnds AttemptRecord::ends() const {
+  AttemptEnds ends;
+  ends.failures = failures(true);
+  for (size_t node = 0; node < members_.size(); ++node) {
+    const Part& member = members_[node];
+    const Member& facts = member.facts;
+    if (!member.outcome) continue;
+    for (event::FailureFound suspect : member.outcome->suspects) {
+      suspect.attempt = number_;
+      suspect.host = facts.host;
+      suspect.node = static_cast<int>(node);
+      ends.stopped.push_back(std::move(suspect));
+    }
+    if (member.outcome->complete) {
+      for (int i = 0; i < facts.workers; ++i)
+        ends.finished.push_back(facts.first_rank + i);
+      continue;
+    }
+    for (int rank : parse_ranges(member.outcome->finished, static_cast<size_t>(facts.workers))) {
+      if (rank >= facts.first_rank && rank < facts.first_rank + facts.workers)
+        ends.finished.push_back(rank);
+    }
+  }
+  std::sort(ends.finished.begin(), ends.finished.end());
+  add_unknown(ends);
+  return ends;
+}
+
+// Ranks of which nothing was told, though it matters that they were there.
+void AttemptRecord::add_unknown(AttemptEnds& ends) const {
+  std::set<int> known(ends.finished.begin(), ends.finished.end());
+  for (const event::FailureFound& failure : ends.failures)
+    known.insert(failure.rank);
+  for (const event::FailureFound& failure : failures(false))
+    known.insert(failure.rank);
+  std::set<int> told = known;
+  for (const event::FailureFound& stopped : ends.stopped)
+    told.insert(stopped.rank);
+  const std::vector<int> blamed = blamed_ranks(ends.failures);
+  std::vector<event::FailureFound> unknown;
+  for (size_t node = 0; node < members_.size(); ++node) {
+    const Part& member = members_[node];
+    if (member.gone) continue;
+    for (int i = 0; i < member.facts.workers; ++i) {
+      const int rank = member.facts.first_rank + i;
+      if (!known.contains(rank)) ++ends.still_running;
+      const bool wanted =
+          ends.still_running <= 1 || std::binary_search(blamed.begin(), blamed.end(), rank);
+      if (told.contains(rank) || !wanted) continue;
+      event::FailureFound stopped;
+      stopped.attempt = number_;
+      stopped.rank = rank;
+      stopped.local_rank = i;
+      stopped.host = member.facts.host;
+      stopped.node = static_cast<int>(node);
+      unknown.push_back(std::move(stopped));
+    }
+  }
+  ends.stopped.insert(ends.stopped.end(), unknown.begin(), unknown.end());
+}
+
+// One that was found without its node's word has only its rank.
+void AttemptRecord::place(event::FailureFound& failure) const {
+  if (!failure.host.empty() || failure.rank < 0) return;
+  for (size_t node = 0; node < members_.size(); ++node) {
+    const Member& facts = members_[node].facts;
+    const int local_rank = failure.rank - facts.first_rank;
+    if (local_rank < 0 || local_rank >= facts.workers) continue;
+    failure.host = facts.host;
+    failure.node = static_cast<int>(node);
+    failure.local_rank = local_rank;
+  }
+}
+
+void AttemptRecord::find_guilty(Findings& findings) const {
+  Causes causes = find_causes(ends());
+  for (event::FailureFound& cause : causes.independent)
+    place(cause);
+  std::vector<event::FailureFound>& guilty = causes.independent;
+  const std::optional<size_t> loss = first_loss();
+  const bool loss_first = loss && (guilty.empty() || loss_explains(*loss, guilty.front()));
+  for (size_t i = 0; i < arrivals_.size(); ++i) {
+    if (!arrivals_[i].loss || !was_lost(arrivals_[i].node)) continue;
+    guilty.insert(loss_first && i == *loss ? guilty.begin() : guilty.end(),
+                  loss_of(arrivals_[i].node));
+  }
+  if (guilty.empty()) return;
+  const std::vector<event::FailureFound> late = failures(false);
+  findings.root = guilty.front();
+  findings.charged = findings.root->rank >= 0;
+  findings.others.assign(guilty.begin() + 1, guilty.end());
+  findings.others.insert(findings.others.end(), late.begin(), late.end());
+  findings.others.insert(findings.others.end(), causes.victims.begin(), causes.victims.end());
+  findings.victims = victims(findings);
+  if (findings.others.size() > kMaxOtherCauses) findings.others.resize(kMaxOtherCauses);
+}
+
+std::vector<event::VictimGroup> AttemptRecord::victims(const Findings& findings) const {
+  std::set<int> guilty = {findings.root->rank};
+  for (const event::FailureFound& other : findings.others) {
+    if (!shows_victim(other)) guilty.insert(other.rank);
+  }
+  VictimFold fold(std::move(guilty));
   for (const Part& member : members_) {
     const Member& facts = member.facts;
     if (member.outcome) {
@@ -163,6 +317,10 @@ std::vector<event::VictimGroup> AttemptRecord::victims(int root_rank) const {
                std::to_string(facts.first_rank) + "-" + std::to_string(last), facts.first_rank,
                facts.workers);
     }
+  }
+  for (const event::FailureFound& other : findings.others) {
+    if (shows_victim(other))
+      fold.add(victim_text(other), std::to_string(other.rank), other.rank, 1);
   }
   return fold.groups();
 }
@@ -187,16 +345,7 @@ event::CollectivesFound AttemptRecord::collectives() const {
 AttemptRecord::Findings AttemptRecord::findings() const {
   Findings findings;
   findings.collectives = collectives();
-  const std::optional<size_t> cause = this->cause();
-  if (cause) {
-    findings.root = found(arrivals_[*cause]);
-    findings.charged = !arrivals_[*cause].loss;
-    add_failures(arrivals_[*cause], true, findings);
-    for (size_t i = 0; i < arrivals_.size(); ++i) {
-      if (i != *cause) add_failures(arrivals_[i], false, findings);
-    }
-    findings.victims = victims(findings.root->rank);
-  }
+  find_guilty(findings);
   for (size_t i = 0; i < members_.size(); ++i) {
     const auto& outcome = members_[i].outcome;
     if (!outcome) continue;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <vector>
 
+#include "supervisor/diagnosis/causes.h"
 #include "supervisor/rendezvous/coordinator.h"
 
 namespace muster {
@@ -24,18 +25,19 @@ class AttemptRecord {
     int workers = 0;
   };
 
-  // What ended the attempt. The failure that arrived first is the root, with three exceptions.
-  // - One that only tells of a lost peer (of_lost_peer()) gives way to one that does not.
+  // What ended the attempt: find_causes() over the failures of all nodes, in the order of their
+  // times on the coordinator's clock (where none are known, of the news), with two exceptions.
   // - If a node was lost, that is the root whatever else failed before or after: a connection that
   //   breaks makes workers elsewhere fail within the same moment, and silence is noticed seconds
-  //   after it began. Only a node that told of a failure of its own before anything else, and was
-  //   lost then, is no cause but a victim of that failure.
+  //   after it began. It is not if its connection was closed after a failure that was told by
+  //   itself or that no lost peer explains, such as a crash: then it comes after that.
   // - What fails after a stop was ordered, because of a signal or a node that came or left, has
   //   failed because of that: workers that stop first tear the connections of the others. There is
   //   no failure then. (One node alone is stricter only in that it knows the order of deaths.)
   struct Findings {
     std::optional<event::FailureFound> root;
-    std::vector<event::FailureFound> others;  // in the order of arrival, at most kMaxOtherCauses
+    // Independent causes, first first, then victims by cause; at most kMaxOtherCauses.
+    std::vector<event::FailureFound> others;
     std::vector<event::VictimGroup> victims;  // at most kMaxVictimGroups
     bool charged = false;                     // a worker is to blame: the restart counts
     bool left_running = false;                // something could not be ended ...
@@ -82,10 +84,17 @@ class AttemptRecord {
   };
   const Part& part(int node) const { return members_[static_cast<size_t>(node)]; }
   bool was_lost(int node) const;
-  std::optional<size_t> cause() const;
-  event::FailureFound found(const Arrival& arrival) const;
-  void add_failures(const Arrival& arrival, bool is_root, Findings& findings) const;
-  std::vector<event::VictimGroup> victims(int root_rank) const;
+  bool in_time(size_t arrival) const { return !stopped_at_ || arrival < *stopped_at_; }
+  std::optional<size_t> first_loss() const;
+  bool loss_explains(size_t loss, const event::FailureFound& root) const;
+  event::FailureFound loss_of(int node) const;
+  std::vector<event::FailureFound> failures_of(int node) const;
+  std::vector<event::FailureFound> failures(bool before_the_stop) const;
+  AttemptEnds ends() const;
+  void add_unknown(AttemptEnds& ends) const;
+  void place(event::FailureFound& failure) const;
+  void find_guilty(Findings& findings) const;
+  std::vector<event::VictimGroup> victims(const Findings& findings) const;
   event::CollectivesFound collectives() const;
 
   int number_;

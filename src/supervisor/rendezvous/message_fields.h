@@ -76,6 +76,8 @@ void describe(A&& a, NodeOutcome& o) {
   a("victims", o.victims);
   a("left_running", o.left_running);
   a("trouble", o.trouble);
+  a("suspects", o.suspects);
+  a("finished", o.finished);
   a("step", o.step);
 }
 

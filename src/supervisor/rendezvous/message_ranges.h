@@ -78,7 +78,10 @@ const char* find_wrong_causes(const T& told) {
   return wrong;
 }
 inline const char* find_wrong(const NodeOutcome& outcome) {
-  return find_wrong_causes(outcome);
+  const char* wrong = find_wrong_causes(outcome);
+  for (const event::FailureFound& suspect : outcome.suspects)
+    wrong = wrong ? wrong : find_wrong(suspect);
+  return wrong;
 }
 inline const char* find_wrong(const AttemptVerdict& verdict) {
   if (!within(verdict.restart_count, 0, kMaxRank)) return "restart_count";

@@ -135,6 +135,10 @@ struct Fitter {
       fit(failure);
     }
   }
+  void fit(NodeOutcome& outcome) {
+    outcome.finished = cut_ranges(outcome.finished, max_text);
+    fit<NodeOutcome>(outcome);
+  }
   void fit(std::vector<event::CollectiveFinding>& findings) {
     if (findings.size() > kMaxCollectiveFindings) findings.resize(kMaxCollectiveFindings);
     for (event::CollectiveFinding& finding : findings) {

@@ -202,6 +202,8 @@ void RemoteAgents::settled(Agent& agent, NodeOutcome outcome) {
   if (outcome.root) take(*outcome.root);
   for (event::FailureFound& other : outcome.others)
     take(other);
+  for (event::FailureFound& suspect : outcome.suspects)
+    take(suspect);
   if (!own_ones) {
     blame(agent, "it reported the failure of a rank that is not its own");
     return lose(std::string(agent.facts.id), Coordinator::Lost::kClosed);

@@ -84,20 +84,26 @@ struct NodeOutcome {
   int attempt = 0;
   bool complete = false;                    // every worker ended with 0 and nobody stopped them
   std::optional<event::FailureFound> root;  // the first failure here, in the order of deaths
-  std::vector<event::FailureFound> others;  // independent ones
-  std::vector<event::VictimGroup> victims;
+  std::vector<event::FailureFound> others;  // the next ones, at most kMaxOtherCauses
+  std::vector<event::VictimGroup> victims;  // stopped by muster, and failures beyond those
   bool left_running = false;  // something could not be ended
   std::string trouble;        // the attempt could not be begun here, and why (the log folder)
   // What the workers' pages said when the first of them was to be stopped.
   std::vector<KnownRank> operations{};
   int64_t step = -1;  // the highest that they reached, -1: they told of none
+  // Workers that were stopped before they had ended, and what they had shown by then (`kind` empty:
+  // nothing), at most kMaxSuspects: one of them may be to blame.
+  std::vector<event::FailureFound> suspects{};
+  std::string finished{};  // ranks that had ended with 0 before the stop
 };
+inline constexpr size_t kMaxSuspects = 8;
 
 // Why an attempt ended, for all nodes alike. `root` is empty when only membership changed.
 struct AttemptVerdict {
   int attempt = 0;
   std::optional<event::FailureFound> root;
-  std::vector<event::FailureFound> others;  // at most kMaxOtherCauses
+  // Other independent causes, first first; then victims by cause. At most kMaxOtherCauses.
+  std::vector<event::FailureFound> others;
   std::vector<event::VictimGroup> victims;  // at most kMaxVictimGroups; the last may say "and ..."
   bool restarts = false;                    // another attempt follows ...
   int restart_count = 0;                    // ... with this count

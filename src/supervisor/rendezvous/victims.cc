@@ -35,7 +35,7 @@ void VictimFold::add(const std::string& reason, std::string_view ranks, int firs
     }
     const int64_t end = std::min<int64_t>(to, int64_t{first} + count - 1);
     for (int64_t rank = std::max<int64_t>(from, first); rank <= end && all.size() < most; ++rank) {
-      if (rank != root_) all.push_back(static_cast<int>(rank));
+      if (!guilty_.contains(static_cast<int>(rank))) all.push_back(static_cast<int>(rank));
     }
     if (!ranks.starts_with(",")) return;
     ranks.remove_prefix(1);

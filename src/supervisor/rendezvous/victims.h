@@ -2,8 +2,10 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "supervisor/rendezvous/round.h"
@@ -13,8 +15,8 @@ namespace muster {
 // The victims of all nodes, folded by reason so that they stay few and short for any world size.
 class VictimFold {
  public:
-  // `root` is the rank that is to blame, -1 for none: it is nobody's victim.
-  explicit VictimFold(int root) : root_(root) {}
+  // Those who are to blame are nobody's victims.
+  explicit VictimFold(std::set<int> guilty) : guilty_(std::move(guilty)) {}
 
   // `ranks` as format_ranges writes them; whatever is outside of [first, first + count) is not this
   // node's to speak of and is left out.
@@ -24,7 +26,7 @@ class VictimFold {
   std::vector<event::VictimGroup> groups() const;
 
  private:
-  int root_;
+  std::set<int> guilty_;
   std::map<std::string, size_t> index_;
   std::vector<std::pair<std::string, std::vector<int>>> by_reason_;
 };
