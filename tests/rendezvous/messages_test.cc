@@ -143,6 +143,10 @@ TEST_CASE("what an agent says survives the way to the coordinator") {
   CHECK(outcome.victims.at(0).ranks == "0-2");
   CHECK(outcome.left_running);
   CHECK(outcome.trouble == "oh");
+  outcome.suspects = {some_failure()};
+  outcome.finished = "0-2,7";
+  CHECK(agent_round_trip(outcome).suspects.at(0).pid == 4711);
+  CHECK(agent_round_trip(outcome).finished == "0-2,7");
   CHECK_FALSE(agent_round_trip(NodeOutcome{}).root);
   CHECK(agent_round_trip(NodeOutcome{}).operations.empty());
   auto operations = std::make_shared<RankOperations>();
@@ -336,6 +340,15 @@ std::vector<KnownRank> many_operations() {
 
 }  // namespace
 
+TEST_CASE("news is as old as it says, unless that cannot be") {
+  constexpr int64_t kNow = 1'700'000'000'000'000;
+  CHECK(time_of_news_us(kNow, kNow) == kNow);
+  CHECK(time_of_news_us(kNow - 600'000, kNow) == kNow - 600'000);
+  CHECK(time_of_news_us(kNow + 1, kNow) == kNow);
+  CHECK(time_of_news_us(kNow - kMaxNewsAgeUs, kNow) == kNow);
+  CHECK(time_of_news_us(0, kNow) == 0);
+}
+
 TEST_CASE("the largest of everything fits into a frame") {
   const std::string wide(5'000, '"');  // each becomes two
   std::string tall;
@@ -346,6 +359,8 @@ TEST_CASE("the largest of everything fits into a frame") {
     const std::vector<event::FailureFound> others(9, failure);
     const std::vector<event::VictimGroup> victims(9, {text, text});
     NodeOutcome outcome{1, false, failure, others, victims, true, text};
+    outcome.suspects = others;
+    outcome.finished = text;
     outcome.operations = many_operations();
     CHECK(encode(AgentMessage(outcome)).size() < kMaxFrame);
     AttemptVerdict verdict{1, failure, others, victims, true, 1};

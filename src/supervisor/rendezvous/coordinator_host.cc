@@ -3,6 +3,7 @@
 
 #include "loop/interfaces.h"
 #include "loop/timer.h"
+#include "supervisor/rendezvous/heart.h"
 #include "supervisor/rendezvous/remote_agents.h"
 
 namespace muster {
@@ -196,7 +197,9 @@ void CoordinatorHost::join(const NodeFacts& facts) {
 }
 
 void CoordinatorHost::failed(const FailureNotice& notice) {
-  impl_->coordinator.failed(impl_->settings.coordinator.host_id, notice, Clock::now());
+  FailureNotice timed = notice;
+  timed.preliminary.time_us = time_of_news_us(notice.preliminary.time_us, unix_us());
+  impl_->coordinator.failed(impl_->settings.coordinator.host_id, timed, Clock::now());
   impl_->changed();
 }
 

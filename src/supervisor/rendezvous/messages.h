@@ -117,4 +117,12 @@ inline int64_t clock_offset_us(int64_t sent_us, int64_t theirs_us, int64_t recei
   return theirs_us - (sent_us + (received_us - sent_us) / 2);
 }
 
+// When it happened, of which news has just come: what `told_us` says if that can be. A clock may
+// have been set since its offset was measured, and news is not older than this.
+inline constexpr int64_t kMaxNewsAgeUs = 5'000'000;
+inline int64_t time_of_news_us(int64_t told_us, int64_t now_us) {
+  const bool can_be = told_us > now_us - kMaxNewsAgeUs && told_us <= now_us;
+  return can_be || told_us == 0 ? told_us : now_us;
+}
+
 }  // namespace muster

@@ -189,6 +189,7 @@ void RemoteAgents::failed(Agent& agent, FailureNotice notice) {
     return lose(std::string(agent.facts.id), Coordinator::Lost::kClosed);
   }
   if (failure.time_us != 0) failure.time_us += agent.clock_offset_us;
+  failure.time_us = time_of_news_us(failure.time_us, unix_us());
   coordinator_.failed(agent.facts.id, notice, Clock::now());
   outside_.changed();
 }
