@@ -102,6 +102,75 @@ test("a failure comes first, with its last lines, and leads to its log", async (
   await page.locator("section.failure").waitFor();
 });
 
+test("the line that shows a failure stands out, with what else was found and whom it blames", async (t) => {
+  const run = new RecordedRun(join(make_folder(t), "run"), { nodes: 1, workers: 3 });
+  run.begin(0);
+  run.fail(0, 1, {
+    kind: "oom_kill",
+    message: "killed for want of memory",
+    excerpt: ["step 17", "step 18"],
+    line: "oom-kill: constraint=CONSTRAINT_MEMCG task=python",
+    line_source: "kernel log",
+    evidence: ["cgroup /job: killed 1 process, limit 16 GiB", "peak memory 15.9 GiB"],
+  });
+  run.begin(1);
+  run.fail(1, 2, {
+    message: "RuntimeError: Connection closed by peer",
+    excerpt: ["Traceback", "RuntimeError: Connection closed by peer", "at exit"],
+    line: "RuntimeError: Connection closed by peer",
+    line_source: "stderr",
+    victim: true,
+    blames: "0-1",
+  });
+  run.end("failed", 1);
+  const server = await view(t, run.write());
+  const page = await open_page(t, server.url);
+  const card = page.locator("section.failure");
+  await card.waitFor();
+  assert.equal(await card.locator(".shows").innerText(), "RuntimeError: Connection closed by peer");
+  assert.equal(await card.getByText("The line that shows it").count(), 0);
+  await card.getByText("It shows what another's failure does to a rank").waitFor();
+  assert.match(
+    await card.getByRole("link", { name: "ranks 0-1" }).getAttribute("href"),
+    /attempt=1.*ranks=0-1/,
+  );
+  await check_axe(page, "a victim's failure");
+
+  await page.getByRole("combobox").selectOption("0");
+  await card.getByText("killed for want of memory").waitFor();
+  assert.equal(
+    await card.locator(".shows").innerText(),
+    "oom-kill: constraint=CONSTRAINT_MEMCG task=python",
+  );
+  await card.getByText("The line that shows it, from the kernel log").waitFor();
+  assert.equal(await card.locator(".evidence li").count(), 2);
+  await page.getByRole("button", { name: "Copy as text" }).first().click();
+  assert.match(
+    await page.evaluate(() => navigator.clipboard.readText()),
+    /shown by +kernel log: oom-kill[^]*evidence +peak memory 15.9 GiB/,
+  );
+});
+
+test("a stall that is over is seen on the timeline, and its stacks are found", async (t) => {
+  const run = new RecordedRun(join(make_folder(t), "run"), { nodes: 1, workers: 3 });
+  run.begin(0);
+  run.stall(0);
+  for (let rank = 0; rank < 3; ++rank) run.exit(0, rank, 0);
+  run.end("succeeded", 0);
+  const server = await view(t, run.write());
+  const page = await open_page(t, server.url);
+  await is_state(page, "succeeded");
+  assert.equal(
+    await page.locator(".stall-bar").getAttribute("title"),
+    "no progress for 6 min: rank 1 spins",
+  );
+  await page.locator(".events").getByText("the job goes on: rank 1 wrote again").waitFor();
+  const saved = page.getByRole("region", { name: "Saved evidence" });
+  await saved.getByText("/runs/recorded/attempt_0/stacks_0").waitFor();
+  await saved.getByText("rank 1: spin").waitFor();
+  await check_axe(page, "a stall that is over");
+});
+
 test("a job that waits says who is here and how long it waits", async (t) => {
   const job = await start_muster(t, [
     ...kHttp,
@@ -230,7 +299,11 @@ for (const { name, width, dark } of [
       program: kHarm,
     });
     run.begin(0);
-    run.fail(0, 1, { message: kHarm, kind: kHarm, excerpt: [kHarm, "", kHarm] });
+    const texts = { text: kHarm, folder: kHarm, groups: [kHarm], trouble: kHarm, why: kHarm };
+    run.stall(0, { suspects: kHarm, waiting: kHarm, ...texts });
+    const found = { line: `${kHarm}!`, line_source: kHarm, evidence: [kHarm], victim: true };
+    const blames = "0,1,2,3,".repeat(200);
+    run.fail(0, 1, { message: kHarm, kind: kHarm, excerpt: [kHarm, "", kHarm], ...found, blames });
     run.add("trouble", { subject: kHarm, message: kHarm });
     run.add("leftover_found", {
       pid: 7,

@@ -105,6 +105,7 @@ export class RecordedRun {
       message = "ZeroDivisionError (train.py:8)",
       excerpt = ["ZeroDivisionError: division by zero"],
       kind = "python_exception",
+      ...more
     } = {},
   ) {
     this.mono_us += 200e6;
@@ -146,6 +147,7 @@ export class RecordedRun {
       time_us: kStart_ms * 1_000 + this.mono_us,
       stdout_log: "",
       stderr_log: "",
+      ...more,
     });
     this.add("victims_found", {
       attempt,
@@ -156,6 +158,24 @@ export class RecordedRun {
         },
       ],
     });
+  }
+
+  // Nothing moves for some minutes, and stacks are saved meanwhile.
+  stall(attempt, { suspects = "1", waiting = "0,2", text = "rank 1 spins", ...saved } = {}) {
+    const since_us = kStart_ms * 1_000 + this.mono_us;
+    this.mono_us += 300e6;
+    this.add("stall_found", { attempt, kind: "spinning", suspects, waiting, since_us, text });
+    this.add("evidence_saved", {
+      attempt,
+      host: this.host(0),
+      why: "stalled",
+      folder: "/runs/recorded/attempt_0/stacks_0",
+      groups: ["ranks 0,2: pthread_cond_wait", "rank 1: spin"],
+      trouble: "",
+      ...saved,
+    });
+    this.mono_us += 60e6;
+    this.add("stall_over", { attempt, lasted_us: 360e6, how: "rank 1 wrote again" });
   }
 
   end(outcome, exit_code) {

@@ -85,6 +85,99 @@ TEST_CASE("a failure comes before the ranks: what, who, why, what to do, evidenc
   }
 }
 
+TEST_CASE(
+    "the line that shows a failure is told once, with what else was found and who is blamed") {
+  JobStory story;
+  story.start(2, 1).start_attempt(2).after_ms(1'000).exits(1, 256);
+  event::FailureFound found = story.failure(1);
+  found.excerpt = {"saving", "Killed"};
+  found.excerpt_source = "stderr";
+  found.line = "oom-kill: task=python,pid=1001";
+  found.line_source = "kernel log";
+  found.evidence = {"peak memory 15.9 GiB", "cgroup /job: killed 1 process"};
+  found.victim = true;
+  found.blames = "0,2-3";
+  story.say(found);
+  const std::string all = joined(text_of(status_of(story)));
+  CHECK(has(all, "line       kernel log: oom-kill: task=python,pid=1001\n"));
+  CHECK(has(all, "evidence   peak memory 15.9 GiB\n           cgroup /job: killed 1 process\n"));
+  CHECK(has(all, "victim     of ranks 0,2-3, whom it names\n"));
+  story.state.attempts[0].root_cause->line = "Killed";
+  story.state.attempts[0].root_cause->blames = "";
+  const std::string other = joined(text_of(status_of(story)));
+  CHECK_FALSE(has(other, "line       "));
+  CHECK(has(other, "stderr     saving\n           Killed\n"));
+  CHECK(has(other, "victim     of another's failure; it does not tell whose\n"));
+}
+
+TEST_CASE("a stalled job is not well: since when, who differs, where the stacks lie") {
+  JobStory story;
+  story.start(3).start_attempt(3).after_ms(3'900'000);
+  const int64_t now_us = JobStory::kStartSeconds * 1'000'000 + story.now_us;
+  story.say(event::StallFound{0, "in_kernel", "1", "0,2", now_us - 300'000'000,
+                              "rank 1 waits in the kernel (nfs_wait_bit)"});
+  story.say(event::EvidenceSaved{0,
+                                 "node-a",
+                                 "stalled",
+                                 "/runs/4f1c/attempt_0/stacks_0",
+                                 {"ranks 0,2: epoll_wait", "rank 1: read"},
+                                 "no py-spy here"});
+  RankSample sample;
+  sample.rank = 1;
+  sample.state = 'D';
+  sample.wait_channel = "nfs_wait_bit";
+  sample.alive_us = now_us - 300'000'000;
+  const std::string json = status_of(story, true, {sample});
+  const StatusText text = text_of(json);
+  CHECK(text.bad);
+  CHECK_FALSE(text.over);
+  CHECK(text.headline == "STALLED for 00:05:00 · rank 1 waits in the kernel (nfs_wait_bit)");
+  CHECK(text.change == "stalled rank 1 waits in the kernel (nfs_wait_bit)");
+  const std::string all = joined(text);
+  CHECK(has(all, "runs for 01:05:00"));
+  CHECK(has(all, "\nstalled    rank 1 waits in the kernel (nfs_wait_bit)\n"));
+  CHECK(has(all, "\nlook at    rank 1\n"));
+  CHECK(has(all, "\nhint       It waits in the kernel"));
+  CHECK(has(all, "\nwaiting    ranks 0,2\n"));
+  CHECK(has(all,
+            "\nstacks     /runs/4f1c/attempt_0/stacks_0 on node-a · stalled · no py-spy here\n"));
+  CHECK(has(all, "\n           ranks 0,2: epoll_wait\n           rank 1: read\n"));
+  CHECK_FALSE(has(all, "attention"));
+  CHECK(has(all, "1      running, suspect"));
+  CHECK(has(all, "D in nfs_wait_bit"));
+  const std::string rows = joined(text_of(json, {false, true}));
+  CHECK(has(rows, "last sign  process"));
+  CHECK(has(rows, "00:05:00  D in nfs_wait_bit"));
+}
+
+TEST_CASE("a stall that is over is told with how it ended, and the job is well again") {
+  JobStory story;
+  story.start(3).start_attempt(3).after_ms(500'000);
+  story.say(event::StallFound{0, "all_idle", "", "0-2", 1, "all ranks are idle"});
+  story.say(event::StallOver{0, 420'000'000, "rank 2 wrote again"});
+  const StatusText text = text_of(status_of(story));
+  CHECK_FALSE(text.bad);
+  CHECK(text.headline.starts_with("RUNNING for "));
+  CHECK(has(joined(text),
+            "stalled    before, for 00:07:00 · all ranks are idle · rank 2 wrote again\n"));
+}
+
+TEST_CASE("what was saved of a hung attempt is told with its failure while the next one runs") {
+  JobStory story;
+  story.start(1, 1).start_attempt(1).after_ms(1'000);
+  for (int i = 0; i < 6; ++i)
+    story.say(event::EvidenceSaved{0, "node-a", "stalled", "/stacks_" + std::to_string(i), {}, ""});
+  story.exits(0, 6).say(story.failure(0));
+  CHECK(has(joined(text_of(status_of(story))), "stacks     /stacks_5 on node-a · stalled\n"));
+  story.say(event::RestartScheduled{1, 1, 1, true}).start_attempt(1);
+  const std::string all = joined(text_of(status_of(story)));
+  const size_t at = all.find("stacks     /stacks_5 on node-a");
+  REQUIRE(at != std::string::npos);
+  CHECK(at > all.find("failure "));
+  CHECK(all.find("stacks     /stacks_5", at + 1) == std::string::npos);
+  CHECK(has(all, "           and in 2 more folders\n"));
+}
+
 TEST_CASE("nothing in a status drives the reader's terminal") {
   for (bool colour : {false, true}) {
     const std::string all = joined(text_of(status_of(failed_job(), false), {colour, true}));
@@ -165,10 +258,10 @@ TEST_CASE(
   for (const char* text : {"", "[]", "{}", "null", "<html>"})
     CHECK_FALSE(status_text(text, {}));
   CHECK(status_text(R"({"phase":"running"})", {}));
-  CHECK(
-      status_text(R"({"phase":3,"failure":{"rank":"x","excerpt":[1]},"ranks":[7,{"rank":[]}],)"
-                  R"("groups":{"a":1},"store":{"waits":[1]},"waiting":{"hosts":4},"progress":{}})",
-                  {}));
+  CHECK(status_text(R"({"phase":3,"failure":{"rank":"x","excerpt":[1]},"ranks":[7,{"rank":[]}],)"
+                    R"("groups":{"a":1},"store":{"waits":[1]},"waiting":{"hosts":4},"progress":{},)"
+                    R"("stall":{"text":1},"past_stalls":[1,{}],"saved":[3,{"groups":[1]}]})",
+                    {}));
 }
 
 TEST_CASE("sizes are short") {

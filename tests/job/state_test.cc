@@ -45,6 +45,40 @@ TEST_CASE("a state rebuilt from its written events is the same at every step") {
   }
 }
 
+TEST_CASE("of stalls and of what was saved an attempt keeps the last ones") {
+  JobStory story;
+  story.start(2, 1).start_attempt(2);
+  const AttemptState& attempt = story.state.attempts[0];
+  for (size_t i = 0; i < kMaxPastStalls + 4; ++i) {
+    story.say(event::StallFound{0, "all_idle", "", "0-1", static_cast<int64_t>(i), "idle"});
+    REQUIRE(attempt.stall);
+    // One that nobody saw end makes room for the next.
+    if (i % 2 == 0) story.say(event::StallOver{0, static_cast<int64_t>(i), "rank 0 wrote"});
+  }
+  REQUIRE(attempt.past_stalls.size() == kMaxPastStalls);
+  CHECK(attempt.past_stalls.back().found.since_us == kMaxPastStalls + 2);
+  CHECK(attempt.past_stalls.back().lasted_us == kMaxPastStalls + 2);
+  CHECK(attempt.past_stalls[kMaxPastStalls - 2].lasted_us == -1);
+  CHECK(attempt.past_stalls.front().found.since_us == 3);
+  for (size_t i = 0; i < kMaxEvidenceSaved + 1; ++i)
+    story.say(event::EvidenceSaved{0, "node-a", "asked", std::to_string(i), {}, ""});
+  REQUIRE(attempt.saved.size() == kMaxEvidenceSaved);
+  CHECK(attempt.saved.front().folder == "1");
+  story.say(event::StallOver{7, 1, "of no attempt"});
+  CHECK(attempt.stall);
+}
+
+TEST_CASE("a restart is due when its delay is over, whatever a damaged record says") {
+  JobStory story;
+  story.start(1, 1).start_attempt(1).after_ms(50).exits(0, 256);
+  story.say(event::RestartScheduled{1, 1, 1, true, 2'000});
+  CHECK(story.state.restart_due_us == 2'050'000);
+  story.say(event::RestartScheduled{1, 1, 1, true, -5});
+  CHECK(story.state.restart_due_us == 50'000);
+  story.say(event::RestartScheduled{1, 1, 1, true, INT64_MAX});
+  CHECK(story.state.restart_due_us > 2'050'000);
+}
+
 TEST_CASE("phases follow the events") {
   JobStory story;
   story.start(2, 1);

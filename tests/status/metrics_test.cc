@@ -114,10 +114,51 @@ TEST_CASE_FIXTURE(Measured, "nobody is kept waiting between two attempts") {
   CHECK(has("muster_collective_longest_wait_seconds 0"));
 }
 
+TEST_CASE_FIXTURE(Measured, "an alarm can ask for how long nothing moves") {
+  start(2, 1).start_attempt(2).after_ms(90'000);
+  CHECK(has("muster_job_stalled_seconds 0"));
+  say(event::StallFound{0, "all_idle", "", "0-1", kStartSeconds * 1'000'000 + 30'000'000, "idle"});
+  samples.emplace_back().alive_us = 1'500'000;
+  CHECK(has("muster_job_stalled_seconds 60"));
+  CHECK(has("muster_job_phase{phase=\"stalled\"} 1"));
+  CHECK(has("muster_job_phase{phase=\"running\"} 0"));
+  CHECK(has("muster_rank_alive_timestamp_seconds{rank=\"0\"} 1.5"));
+  say(event::StallOver{0, 60'000'000, "rank 0 wrote"});
+  CHECK(has("muster_job_stalled_seconds 0"));
+  CHECK(has("muster_job_phase{phase=\"running\"} 1"));
+}
+
+TEST_CASE_FIXTURE(Measured,
+                  "failed attempts are counted by what they failed of, up to a hundred kinds") {
+  start(1, 500);
+  CHECK(text().find("root_causes") == std::string::npos);
+  for (int i = 0; i < 3; ++i) {
+    start_attempt(1).exits(0, 3 << 8);
+    event::FailureFound found = failure(0);
+    found.kind = i == 1 ? "oom_kill" : "exit_code";
+    say(found).say(event::RestartScheduled{i + 1, i + 1, 500, true, 5'000});
+  }
+  CHECK(has("muster_job_root_causes_total{kind=\"exit_code\"} 2"));
+  CHECK(has("muster_job_root_causes_total{kind=\"oom_kill\"} 1"));
+  CHECK(has("muster_job_restart_delay_seconds 5"));
+  for (int i = 0; i < 200; ++i) {
+    start_attempt(1);
+    event::FailureFound found = failure(0);
+    found.kind = "own_" + std::to_string(i);
+    say(found);
+  }
+  const std::string all = text();
+  size_t kinds = 0;
+  for (size_t at = 0; (at = all.find("{kind=", at)) != std::string::npos; ++at)
+    ++kinds;
+  CHECK(kinds == 100);
+}
+
 TEST_CASE_FIXTURE(Measured, "Prometheus' own tool has nothing to find fault with") {
   if (std::system("promtool --version > /dev/null 2>&1") != 0) return say_skipped("no promtool");
   start(4, 1).start_attempt(4).after_ms(1000);
   state.job.program = "we\"ird\\ \xC3\xA4 name";
+  say(failure(1)).say(event::StallFound{0, "all_idle", "", "0-3", 1, "idle"});
   store.emplace();
   int ranks = 4;
   SUBCASE("rank by rank") {}

@@ -159,6 +159,62 @@ TEST_CASE_FIXTURE(Rows, "a failure comes with its reason, its hint and the way t
   CHECK(summary() == "rank 1 (local 1) on node-a failed after 1.0 s · ValueError: bad");
 }
 
+TEST_CASE_FIXTURE(Rows, "a failure has its line, its evidence and whom it blames") {
+  start(2).start_attempt(2).exits(1, 3 << 8);
+  event::FailureFound found = failure(1);
+  found.line = "oom-kill: task=python";
+  found.line_source = "kernel log";
+  found.evidence = {"cgroup /job: limit 16 GiB"};
+  found.victim = true;
+  found.blames = "0";
+  say(found);
+  const Json cause = attempt_row(0)["failure"];
+  CHECK(cause["line"] == "oom-kill: task=python");
+  CHECK(cause["line_source"] == "kernel log");
+  CHECK(cause["evidence"] == Json({"cgroup /job: limit 16 GiB"}));
+  CHECK(cause["victim"] == true);
+  CHECK(cause["blames"] == "0");
+}
+
+TEST_CASE_FIXTURE(Rows, "a job stalls and goes on, and its attempt keeps both") {
+  start(2).start_attempt(2).after_ms(1'000);
+  const int64_t since_us = kStartUs + 200'000;
+  say(event::StallFound{0, "stopped", "1", "0", since_us, "rank 1 is stopped"});
+  CHECK(job()["phase"] == "stalled");
+  CHECK(job()["stall"]["suspects"] == "1");
+  CHECK(job()["stall"]["since_us"] == since_us);
+  CHECK(job()["stall"]["over"] == false);
+  CHECK(summary() == "stalled: rank 1 is stopped");
+  CHECK(attempt_row(0)["stalls"].at(0)["over"] == false);
+  say(event::EvidenceSaved{0, "node-a", "stalled", "/f", {"rank 1: read"}, ""});
+  say(event::StallOver{0, 800'000, "rank 1 goes on"});
+  CHECK(job()["phase"] == "running");
+  CHECK(job()["stall"].is_null());
+  const Json row = attempt_row(0);
+  CHECK(row["state"] == "running");
+  CHECK(row["stalls"].at(0)["over"] == true);
+  CHECK(row["stalls"].at(0)["lasted_us"] == 800'000);
+  CHECK(row["stalls"].at(0)["how"] == "rank 1 goes on");
+  CHECK(row["saved"] == Json::parse(R"([{"host": "node-a", "why": "stalled", "folder": "/f",
+                                         "groups": ["rank 1: read"], "trouble": ""}])"));
+  say(event::StallFound{0, "all_idle", "", "0-1", since_us, "all ranks wait"});
+  live = false;
+  CHECK(job()["stall"].is_null());
+  CHECK(attempt_row(0)["stalls"].at(1)["over"] == true);
+  CHECK(attempt_row(0)["stalls"].at(1)["how"] == "its attempt ended");
+  CHECK(attempt_row(0)["stalls"].at(1)["lasted_us"].is_null());
+}
+
+TEST_CASE_FIXTURE(Rows, "a restart that is put off says when it is due") {
+  start(1, 2).start_attempt(1).after_ms(100).exits(0, 3 << 8).say(failure(0));
+  say(event::RestartScheduled{1, 1, 2, true, 10'000});
+  CHECK(job()["restart_due_us"] == kStartUs + 10'100'000);
+  CHECK(summary().ends_with("exited with code 3, put off for 10.0 s"));
+  after_ms(20'000).start_attempt(1);
+  CHECK(job()["restart_due_us"].is_null());
+  CHECK(summary().find("put off") == std::string::npos);
+}
+
 TEST_CASE_FIXTURE(Rows, "victims of a large job are folded by how they ended") {
   start(1000).start_attempt(1000).exits(500, 3 << 8);
   for (int rank = 0; rank < 1000; ++rank) {
@@ -265,4 +321,16 @@ TEST_CASE("what is not known of a sample is null") {
   CHECK(row["rss_bytes"].is_null());
   CHECK(row["step"].is_null());
   CHECK(row["last_output_us"].is_null());
+  CHECK(row["alive_us"].is_null());
+  CHECK(row["spins"] == false);
+  CHECK(row["process_state"] == "");
+  sample.alive_us = 5;
+  sample.spins = true;
+  sample.state = 'D';
+  sample.wait_channel = "nfs_wait";
+  const Json told = Rows::written([&](JsonOut& out) { write_sample(out, sample); });
+  CHECK(told["alive_us"] == 5);
+  CHECK(told["spins"] == true);
+  CHECK(told["process_state"] == "D");
+  CHECK(told["wait_channel"] == "nfs_wait");
 }

@@ -58,6 +58,11 @@ struct Status : JobStory {
       say(event::WorkerSpawned{attempt, rank, rank % 8, pid(rank)});
     return *this;
   }
+  void stalls(const std::string& suspects, const std::string& waiting, int64_t ago_ms) {
+    say(event::StallFound{attempt, "spinning", suspects, waiting,
+                          kStartUs + now_us - 1'000 * ago_ms,
+                          "rank " + suspects + " spins since 00:05:00"});
+  }
   void sample_all(int count) {
     for (int rank = 0; rank < count; ++rank) {
       RankSample& one = sample(rank);
@@ -136,6 +141,122 @@ TEST_CASE_FIXTURE(Status, "a failure is told with its evidence, its victims and 
   CHECK(json()["outcome"] == "failed");
 }
 
+TEST_CASE_FIXTURE(
+    Status, "a failure shows the line that proves it, what else was found and whom it blames") {
+  start(2).start_attempt(2).after_ms(1000).exits(1, 1 << 8).exits(0, 1 << 8);
+  event::FailureFound found = failure(1, "connection lost");
+  found.line = "RuntimeError: Connection closed by peer [10.0.0.1]:41";
+  found.line_source = "stderr";
+  found.evidence = {"peak memory 3.1 GiB", std::string("\x1b[2Jred ") + repeated("x", 1'000)};
+  found.victim = true;
+  found.blames = "0";
+  say(found);
+  event::FailureFound other = failure(0, "exited with code 1");
+  other.victim = true;
+  other.blames = "1";
+  say(other);
+  const Json cause = json()["failure"];
+  CHECK(cause["line"] == found.line);
+  CHECK(cause["line_source"] == "stderr");
+  REQUIRE(cause["evidence"].size() == 2);
+  CHECK(cause["evidence"][0] == "peak memory 3.1 GiB");
+  CHECK(cause["evidence"][1].get<std::string>().starts_with("red xxx"));
+  CHECK(cause["evidence"][1].get<std::string>().size() < 450);
+  CHECK(cause["victim"] == true);
+  CHECK(cause["blames"] == "0");
+  CHECK(cause["other_failures"][0]["victim"] == true);
+  CHECK(cause["other_failures"][0]["blames"] == "1");
+}
+
+TEST_CASE_FIXTURE(Status,
+                  "a stalled job says since when, who differs, and where the evidence lies") {
+  start(3).start_attempt(3).after_ms(400'000);
+  CHECK(json()["stall"].is_null());
+  CHECK(json()["phase"] == "running");
+  stalls("1", "0,2", 300'000);
+  say(event::EvidenceSaved{0,
+                           "node-a",
+                           "stalled",
+                           "/runs/4f1c/attempt_0/stacks_0",
+                           {"ranks 0,2: pthread_cond_wait", "rank 1: spin()"},
+                           "no py-spy"});
+  RankSample& one = sample(1);
+  one.alive_us = kStartUs + now_us - 300'000'000;
+  one.spins = true;
+  one.state = 'R';
+  one.wait_channel = "futex_wait_queue";
+  const Json status = json();
+  CHECK(status["phase"] == "stalled");
+  CHECK(status["summary"] == "stalled: rank 1 spins since 00:05:00");
+  CHECK(status["attention"].at(0) == "rank 1 spins since 00:05:00");
+  const Json& stall = status["stall"];
+  CHECK(stall["kind"] == "spinning");
+  CHECK(stall["hint"].get<std::string>().find("endless loop") != std::string::npos);
+  CHECK(stall["suspects"] == "1");
+  CHECK(stall["waiting"] == "0,2");
+  CHECK(stall["since_us"] == kStartUs + now_us - 300'000'000);
+  CHECK(stall["lasted_s"] == 300.0);
+  REQUIRE(status["saved"].size() == 1);
+  CHECK(status["saved"][0]["folder"] == "/runs/4f1c/attempt_0/stacks_0");
+  CHECK(status["saved"][0]["groups"].size() == 2);
+  CHECK(status["saved"][0]["trouble"] == "no py-spy");
+  const Json& rank = status["ranks"].at(1);
+  CHECK(rank["suspect"] == true);
+  CHECK_FALSE(status["ranks"].at(0).contains("suspect"));
+  CHECK(rank["alive_s"] == 300.0);
+  CHECK(rank["spins"] == true);
+  CHECK(rank["process_state"] == "R");
+  CHECK(rank["wait_channel"] == "futex_wait_queue");
+  CHECK_FALSE(status["ranks"].at(0).contains("alive_s"));
+}
+
+TEST_CASE_FIXTURE(Status, "a stall that is over is history, with how it ended") {
+  start(3).start_attempt(3).after_ms(400'000);
+  for (int i = 0; i < 6; ++i) {
+    stalls("1", "0,2", 300'000);
+    say(event::StallOver{0, 300'000'000 + i, "rank 1 wrote again"});
+  }
+  const Json status = json();
+  CHECK(status["phase"] == "running");
+  CHECK(status["stall"].is_null());
+  CHECK(status["attention"].empty());
+  REQUIRE(status["past_stalls"].size() == 4);
+  CHECK(status["past_stalls"][0]["lasted_s"] == 300.0);
+  CHECK(status["past_stalls"][0]["how"] == "rank 1 wrote again");
+}
+
+TEST_CASE_FIXTURE(Status, "nobody stalls in a job that is stopped, or was killed") {
+  start(3).start_attempt(3).after_ms(400'000);
+  stalls("1", "0,2", 300'000);
+  live = false;
+  CHECK(json()["stall"].is_null());
+  CHECK(json()["phase"] == "ended");
+  live = true;
+  stops(0, SIGTERM, StopReason::kSignal);
+  CHECK(json()["stall"].is_null());
+  CHECK(json()["phase"] == "stopping");
+}
+
+TEST_CASE_FIXTURE(Status, "what was saved of a hung attempt stays with its failure") {
+  start(1, 1).start_attempt(1).after_ms(400'000);
+  for (int i = 0; i < 70; ++i)
+    say(event::EvidenceSaved{0, "node-a", "stalled", "/stacks_" + std::to_string(i), {}, ""});
+  exits(0, SIGABRT).say(failure(0, "hung"));
+  say(event::RestartScheduled{1, 1, 1, true, 30'000});
+  CHECK(json()["restarts"] == Json({{"used", 1}, {"max", 1}, {"due_s", 30.0}}));
+  after_ms(10'000);
+  CHECK(json()["restarts"]["due_s"] == 20.0);
+  CHECK(json()["summary"] ==
+        "restarting (1 of 1 restart used) after rank 0 on node-a: hung, put off for 30.0 s");
+  start_attempt(1);
+  const Json status = json();
+  CHECK(status["restarts"]["due_s"].is_null());
+  CHECK(status["saved"].empty());
+  CHECK(status["failure"]["saved"][0]["folder"] == "/stacks_69");
+  CHECK(status["failure"]["saved"].size() == 4);
+  CHECK(status["failure"]["saved_left_out"] == kMaxEvidenceSaved - 4);
+}
+
 TEST_CASE_FIXTURE(Status, "while another attempt runs the last failure is still told") {
   start(1, 3).start_attempt(1).exits(0, 3 << 8).say(failure(0, "first"));
   say(event::RestartScheduled{1, 1, 3, true}).start_attempt(1).exits(0, 3 << 8);
@@ -144,7 +265,7 @@ TEST_CASE_FIXTURE(Status, "while another attempt runs the last failure is still 
   CHECK(status["phase"] == "running");
   CHECK(status["failure"]["message"] == "second");
   CHECK(status["failure"]["earlier_failures"][0]["message"] == "first");
-  CHECK(status["restarts"] == Json({{"used", 2}, {"max", 3}}));
+  CHECK(status["restarts"] == Json({{"used", 2}, {"max", 3}, {"due_s", nullptr}}));
   exits(0, 0).ends(Outcome::kSucceeded, 0);
   CHECK(json()["failure"].is_null());
 }
@@ -235,6 +356,18 @@ TEST_CASE_FIXTURE(Status, "a larger job is folded, and who stands out is listed"
     return rank["rank"] == 44 && rank["notable"] == "furthest behind";
   });
   CHECK(behind);
+}
+
+TEST_CASE_FIXTURE(Status, "the suspects of a large job's stall are among the notable ranks") {
+  large(10).after_ms(500'000);
+  sample_all(80);
+  stalls("41,70-79", "0-40,42-69", 300'000);
+  const Json ranks = json()["ranks"];
+  REQUIRE(ranks.size() > 11);
+  CHECK(ranks[0]["rank"] == 41);
+  CHECK(ranks[0]["notable"] == "differs in the stall");
+  CHECK(ranks[10]["rank"] == 79);
+  CHECK_FALSE(ranks[11].contains("suspect"));
 }
 
 TEST_CASE_FIXTURE(Status, "of more nodes than can be told apart the ranks are folded by state") {
@@ -350,6 +483,9 @@ TEST_CASE_FIXTURE(Status, "it stays small whatever the job holds") {
     event::FailureFound found = failure(2 * i, quotes);
     found.note = found.stderr_log = found.stdout_log = found.host = found.excerpt_source = quotes;
     found.excerpt.assign(60, quotes);
+    found.line = found.line_source = quotes;
+    found.blames = repeated("1,3,", 2'000);
+    found.evidence.assign(event::kMaxEvidenceLines, quotes);
     say(found);
   }
   std::vector<event::VictimGroup> groups(500, {repeated("1,3,", 2'000), quotes});
@@ -358,6 +494,12 @@ TEST_CASE_FIXTURE(Status, "it stays small whatever the job holds") {
   collectives.found.assign(40, {quotes, quotes, quotes, 1, 1, quotes, repeated("1,3,", 2'000),
                                 repeated("1,3,", 2'000), 1, quotes});
   say(collectives);
+  for (size_t i = 0; i < kMaxPastStalls + 1; ++i) {
+    say(event::StallFound{0, quotes, repeated("1,3,", 2'000), repeated("1,3,", 2'000), 1, quotes});
+    say(event::StallOver{0, 1, quotes});
+  }
+  for (size_t i = 0; i < kMaxEvidenceSaved; ++i)
+    say(event::EvidenceSaved{0, quotes, quotes, quotes, std::vector(200, quotes), quotes});
   for (int i = 0; i < 5'000; ++i)
     wait(static_cast<uint32_t>(i),
          quotes + static_cast<char>('a' + i % 26) + static_cast<char>('a' + i / 26 % 26), i);

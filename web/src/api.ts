@@ -2,7 +2,8 @@
 // The HTTP API as docs/api.md has it: types of its rows, and requests.
 import { parse_inert } from "./inert";
 
-export type Phase = "starting" | "waiting" | "running" | "stopping" | "restarting" | "ended";
+export type Phase =
+  "starting" | "waiting" | "running" | "stalled" | "stopping" | "restarting" | "ended";
 export type Outcome = "succeeded" | "failed" | "stopped";
 export type AttemptEnd = "running" | "succeeded" | "failed" | "stopped" | "lost";
 // "lost": it ran, and nobody saw its end.
@@ -52,6 +53,8 @@ export interface Job {
   exit_code: Known<number>;
   why: Known<string>;
   summary: string;
+  stall?: Known<Stall>; // that of now
+  restart_due_us?: Known<number>; // of a restart that is put off
   started_us: number;
   now_us: number;
   ended_us: Known<number>;
@@ -116,6 +119,31 @@ export interface Attempt {
   other_failures: Failure[];
   victims: VictimGroup[];
   collectives?: Collective[]; // what its workers were doing when it was ended
+  stalls?: Stall[]; // the oldest first
+  saved?: Saved[];
+}
+
+// That the job makes no progress, or made none.
+export interface Stall {
+  attempt: number;
+  kind: string;
+  text: string;
+  hint: string;
+  suspects: string; // "0-2,5": who differs
+  waiting: string;
+  since_us: number;
+  over: boolean;
+  lasted_us: Known<number>;
+  how: string; // how it ended
+}
+
+// Stacks and other evidence of running workers, in a folder of one host.
+export interface Saved {
+  host: string;
+  why: string;
+  folder: string;
+  groups: string[]; // ranks whose stacks are alike
+  trouble: string; // what could not be had
 }
 
 // Who keeps whom waiting in an operation of a communicator.
@@ -164,9 +192,14 @@ export interface Failure {
   message: string;
   reason: Known<string>;
   hint: Known<string>;
+  line?: Known<string>; // the one that shows it
+  line_source?: Known<string>; // "stderr", "kernel log", ...
   excerpt: string[];
   excerpt_source: string;
+  evidence?: string[]; // what else was found at its death
   note: Known<string>;
+  victim?: boolean; // it shows what another's failure does to a rank
+  blames?: Known<string>; // the ranks that it names
   can_heal: boolean;
   ran_us: Known<number>;
   time_us: Known<number>;
@@ -190,6 +223,10 @@ export interface Sample {
   loss?: Known<number>;
   heartbeat_us?: Known<number>;
   values?: [string, Known<number>][]; // that it reports under names of its own
+  alive_us?: Known<number>; // its last sign of life
+  spins?: boolean; // since then it used a core and did nothing else
+  process_state?: string; // "S", "D", ...
+  wait_channel?: string;
   operation?: Known<{ call: string; state: "running" | "done" | "failed"; since_us: number }>;
 }
 

@@ -4,11 +4,14 @@
 import type { Attempt, AttemptEnd, Job, Rank, RankEnd } from "./api";
 
 // "lost": it was running when its muster was killed; nobody knows its end.
-export type ShownState = "pending" | "running" | "exited" | "failed" | "stopped" | "lost";
+// "suspect": it runs, and is what a stalled job hangs on.
+export type ShownState =
+  "pending" | "running" | "suspect" | "exited" | "failed" | "stopped" | "lost";
 
 export const kStateLetters: Record<ShownState, string> = {
   pending: "p",
   running: "r",
+  suspect: "u",
   exited: "e",
   failed: "f",
   stopped: "s",
@@ -21,6 +24,7 @@ export const kStateOfLetter: Record<string, ShownState> = Object.fromEntries(
 export const kStates: readonly ShownState[] = [
   "failed",
   "lost",
+  "suspect",
   "stopped",
   "running",
   "pending",
@@ -30,6 +34,7 @@ export const kStates: readonly ShownState[] = [
 export const kStateWords: Record<ShownState, string> = {
   pending: "not started",
   running: "running",
+  suspect: "suspect",
   exited: "finished",
   failed: "failed",
   stopped: "stopped",
@@ -38,19 +43,29 @@ export const kStateWords: Record<ShownState, string> = {
 export const kStateMarks: Record<ShownState, string> = {
   pending: "·",
   running: "▸",
+  suspect: "!",
   exited: "✓",
   failed: "✕",
   stopped: "■",
   lost: "?",
 };
 
+export const kNobody: ReadonlySet<number> = new Set();
+
 export function shown_state(
-  state: RankEnd | undefined,
+  rank: Pick<Rank, "rank" | "state"> | undefined,
   attempt: AttemptEnd | undefined,
+  suspects: ReadonlySet<number> = kNobody,
 ): ShownState {
+  const state: RankEnd | undefined = rank?.state;
   if (state === "spawn_failed") return "failed";
   if (attempt === "lost" && (state === "running" || !state)) return "lost";
+  if (rank && state === "running" && suspects.has(rank.rank)) return "suspect";
   return state ?? "pending";
+}
+
+export function runs(state: ShownState): boolean {
+  return state === "running" || state === "suspect";
 }
 
 // The states of the ranks [first, first + count) as one string, a letter each. It is compared to
@@ -60,10 +75,11 @@ export function state_letters(
   first: number,
   count: number,
   end: AttemptEnd | undefined,
+  suspects: ReadonlySet<number> = kNobody,
 ): string {
   let letters = "";
   for (let rank = first; rank < first + count; ++rank) {
-    letters += kStateLetters[shown_state(ranks.get(rank)?.state, end)];
+    letters += kStateLetters[shown_state(ranks.get(rank), end, suspects)];
   }
   return letters;
 }
@@ -71,10 +87,12 @@ export function state_letters(
 export function count_states(
   ranks: ReadonlyMap<number, Rank>,
   attempt: Attempt,
+  suspects: ReadonlySet<number> = kNobody,
 ): Record<ShownState, number> {
   const counts: Record<ShownState, number> = {
     pending: 0,
     running: 0,
+    suspect: 0,
     exited: 0,
     failed: 0,
     stopped: 0,
@@ -82,7 +100,7 @@ export function count_states(
   };
   for (const span of attempt.nodes) {
     for (let rank = span.first_rank; rank < span.first_rank + span.workers; ++rank) {
-      ++counts[shown_state(ranks.get(rank)?.state, attempt.state)];
+      ++counts[shown_state(ranks.get(rank), attempt.state, suspects)];
     }
   }
   return counts;
@@ -99,6 +117,8 @@ export function job_word(job: Job): { word: string; tone: Tone } {
   switch (job.phase) {
     case "running":
       return { word: "running", tone: "running" };
+    case "stalled":
+      return { word: "stalled", tone: "failed" };
     case "waiting":
       return { word: "waiting", tone: "waiting" };
     case "stopping":

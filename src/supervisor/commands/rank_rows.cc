@@ -5,6 +5,7 @@
 #include <cmath>
 #include <cstdio>
 #include <map>
+#include <set>
 #include <vector>
 
 #include "supervisor/cli/ranges.h"
@@ -65,6 +66,19 @@ std::string end_of(const Json& rank) {
   return code == 0 ? state : state + " with " + std::to_string(code);
 }
 
+// "running", and whether it is what a stalled job hangs on.
+std::string state_of(const Json& rank) {
+  return end_of(rank) + (json_get(rank, "suspect", false) ? ", suspect" : "");
+}
+
+// "spins", "D in nfs_wait".
+std::string kernel_of(const Json& rank) {
+  std::string text = json_get(rank, "spins", false) ? "spins" : text_of(rank, "process_state");
+  const std::string channel = text_of(rank, "wait_channel");
+  if (!channel.empty() && text != "spins") text += (text.empty() ? "in " : " in ") + channel;
+  return text;
+}
+
 // How long it runs, or how long ago it ended; of a run that is over that says nothing.
 std::string since_of(const Json& rank, bool live) {
   std::string since = seconds_of(rank, "since_s");
@@ -81,6 +95,7 @@ struct Fold {
   int64_t rss = 0;
   int64_t silent_us = -1;
   int silent_rank = -1;
+  std::set<std::string> in;
   std::string since;  // of the one that is longest in this state
   int64_t since_us = -1;
 
@@ -91,6 +106,7 @@ struct Fold {
       cpu += cores;
       ++with_cpu;
     }
+    if (const std::string now = kernel_of(rank); !now.empty()) in.insert(now);
     rss += std::max<int64_t>(0, json_get(rank, "rss_bytes", int64_t{0}));
     if (const int64_t for_us = json_microseconds(rank, "since_s"); for_us > since_us) {
       since_us = for_us;
@@ -101,6 +117,11 @@ struct Fold {
       silent_us = silent;
       silent_rank = ranks.back();
     }
+  }
+
+  // What they are in, as far as it is one thing.
+  std::string process() const {
+    return in.size() == 1 ? *in.begin() : in.empty() ? "" : *in.begin() + ", ...";
   }
 
   std::string silence() const {
@@ -123,15 +144,16 @@ std::string number_text(double number) {
   return text;
 }
 
-void write_ranks(TextFields& out, const Json& ranks, bool live) {
-  TextTable table({">rank", "host", ">pid", "state", ">since", ">last output", ">cpu", ">memory",
-                   ">gpu", ">gpu memory", ">step", ">loss", ""});
+void write_ranks(TextFields& out, const Json& ranks, const RankStyle& style) {
+  TextTable table({">rank", "host", ">pid", "state", ">since", ">last output", ">last sign",
+                   "process", ">cpu", ">memory", ">gpu", ">gpu memory", ">step", ">loss", ""});
   for (const Json& rank : ranks) {
     const int64_t pid = json_get(rank, "pid", int64_t{0});
     table.row(
         {std::to_string(json_get(rank, "rank", 0)), text_of(rank, "host"),
-         pid > 0 ? std::to_string(pid) : "", end_of(rank), since_of(rank, live),
-         seconds_of(rank, "last_output_s"), number_of(rank, "cpu"), size_of(rank, "rss_bytes"),
+         pid > 0 ? std::to_string(pid) : "", state_of(rank), since_of(rank, style.live),
+         seconds_of(rank, "last_output_s"), style.stalled ? seconds_of(rank, "alive_s") : "",
+         style.stalled ? kernel_of(rank) : "", number_of(rank, "cpu"), size_of(rank, "rss_bytes"),
          percent_of(rank, "gpu"), size_of(rank, "gpu_memory_bytes"), step_of(rank),
          number_of(rank, "loss"), text_of(rank, "notable")},
         paint_of(text_of(rank, "state")));
@@ -139,20 +161,22 @@ void write_ranks(TextFields& out, const Json& ranks, bool live) {
   table.write(out, "");
 }
 
-void write_folded(TextFields& out, const Json& ranks, bool live) {
+void write_folded(TextFields& out, const Json& ranks, const RankStyle& style) {
   std::vector<std::string> order;
   std::map<std::string, Fold> folds;
   for (const Json& rank : ranks) {
-    const std::string alike = end_of(rank);
+    const std::string alike = state_of(rank);
     if (!folds.contains(alike)) order.push_back(alike);
-    folds[alike].add(rank, live);
+    folds[alike].add(rank, style.live);
   }
-  TextTable table({"ranks", "state", ">since", ">cpu each", ">memory", ">silent (rank)"});
+  TextTable table(
+      {"ranks", "state", ">since", ">cpu each", ">memory", ">silent (rank)", "process"});
   for (const std::string& alike : order) {
     const Fold& fold = folds[alike];
     table.row({format_ranges(fold.ranks), alike, fold.since,
                fold.with_cpu == 0 ? "" : number_text(fold.cpu / fold.with_cpu),
-               fold.rss == 0 ? "" : size_text(fold.rss), fold.silence()},
+               fold.rss == 0 ? "" : size_text(fold.rss), fold.silence(),
+               style.stalled ? fold.process() : ""},
               paint_of(fold.state));
   }
   table.write(out, "");

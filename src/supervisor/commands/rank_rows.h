@@ -10,9 +10,13 @@
 namespace muster {
 
 // The part of the status about ranks: rows of /status as lines of text.
-// `live`: the run goes on.
-void write_ranks(TextFields& out, const nlohmann::json& ranks, bool live);   // a line each
-void write_folded(TextFields& out, const nlohmann::json& ranks, bool live);  // one for those alike
+struct RankStyle {
+  bool live = true;      // the run goes on
+  bool stalled = false;  // then the signs of life are told
+};
+// A line each, and one for those alike.
+void write_ranks(TextFields& out, const nlohmann::json& ranks, const RankStyle& style);
+void write_folded(TextFields& out, const nlohmann::json& ranks, const RankStyle& style);
 void write_groups(TextFields& out, const nlohmann::json& groups);
 
 // With as many digits as are worth reading: "0.93", "12.5", "3400".

@@ -32,7 +32,8 @@ void give_back() {
   taken.screen = taken.keyboard = false;
 }
 
-constexpr int kCrashes[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL};
+// SIGTRAP and SIGSYS end what a compiler's trap and a filter of system calls stop.
+constexpr int kCrashes[] = {SIGSEGV, SIGBUS, SIGABRT, SIGFPE, SIGILL, SIGTRAP, SIGSYS};
 
 void on_crash(int signal) {
   give_back();

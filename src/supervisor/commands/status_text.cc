@@ -41,6 +41,11 @@ std::string counted(int64_t count, const char* one) {
   return std::to_string(count) + " " + one + (count == 1 ? "" : "s");
 }
 
+// "rank 3", "ranks 0-2,5".
+std::string ranks_text(const std::string& ranks) {
+  return (ranks.find_first_of(",-") == std::string::npos ? "rank " : "ranks ") + ranks;
+}
+
 struct Writer {
   const Json& status;
   const StatusStyle& style;
@@ -54,9 +59,12 @@ struct Writer {
     return phase == "ended" || !json_get(status, "live", true) ? "killed" : phase;
   }
 
+  bool stalled() const { return json_part(status, "stall").is_object(); }
+
   static Paint paint_of(const std::string& condition) {
     if (condition == "running" || condition == "succeeded") return Paint::kGood;
-    if (condition == "failed" || condition == "killed") return Paint::kBad;
+    if (condition == "failed" || condition == "killed" || condition == "stalled")
+      return Paint::kBad;
     return Paint::kBusy;
   }
 
@@ -65,13 +73,16 @@ struct Writer {
     std::string word = condition;
     std::transform(word.begin(), word.end(), word.begin(), ::toupper);
     const bool over = text_of(status, "phase") == "ended";
-    const std::string lasted = duration_of(status, "elapsed_s");
-    const std::string rest = (lasted.empty() ? "" : (over ? " after " : " for ") + lasted) + " · " +
-                             text_of(status, "summary");
+    const std::string elapsed = duration_of(status, "elapsed_s");
+    const Json& stall = json_part(status, "stall");
+    const std::string lasted = stalled() ? duration_of(stall, "lasted_s") : elapsed;
+    const std::string what = text_of(stalled() ? stall : status, stalled() ? "text" : "summary");
+    const std::string rest =
+        (lasted.empty() ? "" : (over ? " after " : " for ") + lasted) + " · " + what;
     text.headline = word + rest;
-    text.change = condition + " " + text_of(status, "summary");
+    text.change = condition + " " + what;
     text.over = over;
-    text.bad = condition == "failed" || condition == "stopped" || condition == "killed";
+    text.bad = paint_of(condition) == Paint::kBad || condition == "stopped";
     out.line(out.painted(word, paint_of(condition)) + rest);
     const Json& restarts = json_part(status, "restarts");
     const int64_t most = json_get(restarts, "max", int64_t{0});
@@ -81,6 +92,7 @@ struct Writer {
     out.line(out.painted(dotted({"run " + text_of(status, "run_id"), text_of(status, "program"),
                                  world > 0 ? counted(world, "rank") : "",
                                  nodes > 1 ? counted(nodes, "node") : text_of(status, "host"),
+                                 stalled() && !elapsed.empty() ? "runs for " + elapsed : "",
                                  attempt > 0 ? "attempt " + std::to_string(attempt) : "",
                                  most > 0 ? std::to_string(json_get(restarts, "used", int64_t{0})) +
                                                 " of " + counted(most, "restart") + " used"
@@ -103,12 +115,77 @@ struct Writer {
                              ran.empty() ? "" : "after " + ran}));
     out.field("reason", text_of(failure, "reason"));
     out.field("hint", text_of(failure, "hint"), Paint::kBold);
+    shown_by(failure);
+    lines("evidence", json_part(failure, "evidence"));
+    blamed(failure);
     out.field("note", text_of(failure, "note"));
     operations(failure);
     excerpt(failure);
+    // Those of the attempt that runs are told above.
+    if (json_get(failure, "attempt", 0) != json_get(status, "attempt", 0)) saved(failure);
     out.field("log", text_of(failure, "stderr_log"));
     if (text_of(failure, "stderr_log").empty()) out.field("log", text_of(failure, "stdout_log"));
     others(failure);
+  }
+
+  // The line that proves it, unless it is told with the last lines.
+  void shown_by(const Json& failure) {
+    const std::string line = text_of(failure, "line");
+    const std::string source = text_of(failure, "line_source");
+    for (const Json& of_excerpt : json_part(failure, "excerpt")) {
+      if (of_excerpt.is_string() && clean_line(of_excerpt.get<std::string>()) == line) return;
+    }
+    if (!line.empty())
+      out.field("line", source.empty() ? line : source + ": " + line, Paint::kBold);
+  }
+
+  void lines(std::string label, const Json& texts) {
+    for (const Json& text : texts) {
+      if (!text.is_string()) continue;
+      out.field(label, clean_line(text.get<std::string>()));
+      label.clear();
+    }
+  }
+
+  void blamed(const Json& failure) {
+    if (!json_get(failure, "victim", false)) return;
+    const std::string blames = text_of(failure, "blames");
+    out.field("victim", blames.empty() ? "of another's failure; it does not tell whose"
+                                       : "of " + ranks_text(blames) + ", whom it names");
+  }
+
+  // Who differs in a job that makes no progress.
+  void stall() {
+    if (!stalled()) return;
+    const Json& stall = json_part(status, "stall");
+    const std::string suspects = text_of(stall, "suspects");
+    const std::string waiting = text_of(stall, "waiting");
+    out.gap();
+    out.field("stalled", text_of(stall, "text"), Paint::kBad);
+    if (!suspects.empty()) out.field("look at", ranks_text(suspects), Paint::kBold);
+    out.field("hint", text_of(stall, "hint"));
+    if (!waiting.empty()) out.field("waiting", ranks_text(waiting));
+  }
+
+  void past_stalls() {
+    std::string label = "stalled";
+    for (const Json& past : json_part(status, "past_stalls")) {
+      const std::string lasted = duration_of(past, "lasted_s");
+      out.field(label, dotted({"before" + (lasted.empty() ? "" : ", for " + lasted),
+                               text_of(past, "text"), text_of(past, "how")}));
+      label.clear();
+    }
+  }
+
+  // Where stacks of running workers lie, and which are alike.
+  void saved(const Json& of) {
+    for (const Json& one : json_part(of, "saved")) {
+      out.field("stacks", dotted({text_of(one, "folder") + " on " + text_of(one, "host"),
+                                  text_of(one, "why"), text_of(one, "trouble")}));
+      lines("", json_part(one, "groups"));
+    }
+    const int64_t more = json_get(of, "saved_left_out", int64_t{0});
+    if (more > 0) out.field("", "and in " + counted(more, "more folder"), Paint::kFaint);
   }
 
   // What the workers were doing, the cause first.
@@ -145,8 +222,7 @@ struct Writer {
     label = "victims";
     for (const Json& group : json_part(failure, "victims")) {
       const std::string ranks = text_of(group, "ranks");
-      const bool one = ranks.find_first_of(",-") == std::string::npos;
-      out.field(label, (one ? "rank " : "ranks ") + ranks + ": " + text_of(group, "reason"));
+      out.field(label, ranks_text(ranks) + ": " + text_of(group, "reason"));
       label.clear();
     }
     label = "earlier";
@@ -180,8 +256,10 @@ struct Writer {
     std::string label = "attention";
     for (const Json& line : json_part(status, "attention")) {
       if (!line.is_string()) continue;
+      const std::string text = clean_line(line.get<std::string>());
+      if (stalled() && text == text_of(json_part(status, "stall"), "text")) continue;
       if (label == "attention") out.gap();
-      out.field(label, clean_line(line.get<std::string>()), Paint::kBusy);
+      out.field(label, text, Paint::kBusy);
       label.clear();
     }
     out.field("stopped by", text_of(status, "stop"));
@@ -211,9 +289,7 @@ struct Writer {
       if (all > static_cast<int64_t>(shown)) keys += ", ... (" + std::to_string(all) + " keys)";
       const std::string ranks = text_of(group, "ranks");
       const int64_t waiters = json_get(group, "waiters", int64_t{0});
-      const std::string who = ranks.empty() ? counted(waiters, "client")
-                              : ranks.find_first_of(",-") == std::string::npos ? "rank " + ranks
-                                                                               : "ranks " + ranks;
+      const std::string who = ranks.empty() ? counted(waiters, "client") : ranks_text(ranks);
       out.field(label, who + (waiters == 1 ? " waits " : " wait ") +
                            duration_of(group, "longest_s") + " for " + keys);
       label.clear();
@@ -252,11 +328,11 @@ struct Writer {
     if (!groups.empty()) write_groups(out, groups);
     if (ranks.empty()) return;
     if (!groups.empty()) out.gap();
-    const bool live = json_get(status, "live", true);
+    const RankStyle rows{json_get(status, "live", true), stalled()};
     if (style.each_rank || !groups.empty()) {
-      write_ranks(out, ranks, live);
+      write_ranks(out, ranks, rows);
     } else {
-      write_folded(out, ranks, live);
+      write_folded(out, ranks, rows);
     }
   }
 };
@@ -285,7 +361,11 @@ Result<StatusText> status_text(std::string_view json, const StatusStyle& style) 
   StatusText text;
   Writer writer{status, style};
   writer.head(text);
+  writer.stall();
+  if (!json_part(status, "saved").empty()) writer.out.gap();
+  writer.saved(status);
   writer.failure();
+  writer.past_stalls();
   writer.waiting();
   writer.attention();
   writer.nodes();

@@ -19,7 +19,7 @@ struct StatusText {
   std::vector<std::string> lines;  // the job first, then its failure, then the rest
   std::string headline;            // the first of them, without colour
   std::string change;              // differs whenever the job is in another condition
-  bool bad = false;                // the job failed, was stopped, or was killed
+  bool bad = false;                // the job failed, was stopped or killed, or makes no progress
   bool over = false;
 };
 Result<StatusText> status_text(std::string_view json, const StatusStyle& style);

@@ -4,6 +4,7 @@
 #include <signal.h>
 
 #include <algorithm>
+#include <type_traits>
 #include <utility>
 
 namespace muster {
@@ -13,6 +14,7 @@ namespace {
 // A damaged events.jsonl must not make us allocate without bound.
 constexpr size_t kMaxRanks = 1'000'000;
 constexpr size_t kMaxNodes = 100'000;
+constexpr int64_t kMaxDelayMs = int64_t{1000} * 60 * 60 * 24 * 365;
 
 AttemptState* find_attempt(JobState& state, int attempt) {
   auto found = std::find_if(state.attempts.rbegin(), state.attempts.rend(),
@@ -46,7 +48,7 @@ std::vector<RankState> ranks_of(const std::vector<event::NodeSpan>& nodes) {
 }
 
 template <typename T>
-void keep_last(std::vector<T>& list, T item, size_t most) {
+void keep_last(std::vector<T>& list, std::type_identity_t<T> item, size_t most) {
   if (list.size() >= most) list.erase(list.begin());
   list.push_back(std::move(item));
 }
@@ -174,14 +176,14 @@ struct Reducer {
   void operator()(const event::StallFound& e) {
     AttemptState* attempt = find_attempt(state, e.attempt);
     if (!attempt) return;
-    if (attempt->stall) keep_last(attempt->past_stalls, *attempt->stall, kMaxPastStalls);
+    if (attempt->stall) keep_last(attempt->past_stalls, {*attempt->stall, -1, ""}, kMaxPastStalls);
     attempt->stall = e;
   }
 
   void operator()(const event::StallOver& e) {
     AttemptState* attempt = find_attempt(state, e.attempt);
     if (!attempt || !attempt->stall) return;
-    keep_last(attempt->past_stalls, *attempt->stall, kMaxPastStalls);
+    keep_last(attempt->past_stalls, {*attempt->stall, e.lasted_us, e.how}, kMaxPastStalls);
     attempt->stall.reset();
   }
 
@@ -211,6 +213,8 @@ struct Reducer {
 
   void operator()(const event::RestartScheduled& e) {
     state.restarts_used = e.used;
+    state.restart_delay_us = std::clamp<int64_t>(e.delay_ms, 0, kMaxDelayMs) * 1000;
+    state.restart_due_us = event.mono_us + state.restart_delay_us;
     state.phase = Phase::kRestarting;
   }
 

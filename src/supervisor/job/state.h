@@ -30,6 +30,13 @@ struct RankState {
   int stop_signal = 0;                         // last signal we sent
 };
 
+// A stall that is over.
+struct PastStall {
+  event::StallFound found;
+  int64_t lasted_us = -1;  // -1: nobody saw its end
+  std::string how;         // "rank 3 wrote again"
+};
+
 inline constexpr size_t kMaxPastStalls = 16;     // kept of an attempt
 inline constexpr size_t kMaxEvidenceSaved = 64;  // likewise, of all nodes
 
@@ -48,7 +55,7 @@ struct AttemptState {
   std::vector<event::VictimGroup> victims;             // told by the coordinator of several nodes
   std::optional<event::CollectivesFound> collectives;  // what its workers were doing at its end
   std::optional<event::StallFound> stall;              // it makes no progress now
-  std::vector<event::StallFound> past_stalls;          // the last kMaxPastStalls of them
+  std::vector<PastStall> past_stalls;                  // the last kMaxPastStalls of them
   std::vector<event::EvidenceSaved> saved;             // the last kMaxEvidenceSaved of them
   std::string no_restart;                              // why none followed its failure
   std::string restart_asked_by;                        // who wanted another instead, "" if nobody
@@ -82,6 +89,8 @@ struct JobState {
   std::optional<event::StopOrdered> stop_order;  // the first that another node's signal caused
   int interrupts = 0;  // SIGINTs that asked for an end; the second one kills
   int restarts_used = 0;
+  int64_t restart_due_us = 0;    // while phase is kRestarting: when the next attempt begins
+  int64_t restart_delay_us = 0;  // and how long it was put off then
   std::vector<NodeState> nodes;  // every one that ever joined; at the coordinator
   std::unordered_map<std::string, size_t> node_at;  // where an id is in `nodes`
   std::optional<event::NodesAwaited> awaited;       // set while phase is kWaiting

@@ -82,6 +82,8 @@ std::vector<std::string> attention_lines(const StatusFacts& facts, const StoreWa
   if (goes_on && attempt != nullptr) {
     // What comes first explains the rest. Those of an attempt that has ended are history.
     const bool runs = state.phase == Phase::kRunning;
+    if (const event::StallFound* stall = stall_now(facts.view))
+      lines.push_back(clean_line(stall->text));
     for (size_t i = 0; runs && i < std::min(collectives.found.size(), kCollectives); ++i)
       lines.push_back(collectives.found[i].text);
     if (!waits.groups.empty() && waits.longest_us >= kLongWaitUs)

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "supervisor/status/answers.h"
+#include "supervisor/status/failure_rows.h"
 #include "supervisor/status/log_choice.h"
 #include "supervisor/status/rows.h"
 

@@ -3,6 +3,7 @@
 
 #include "supervisor/diagnosis/text_lines.h"
 #include "supervisor/diagnosis/wait_status.h"
+#include "supervisor/job/duration_text.h"
 #include "supervisor/job/report.h"
 
 namespace muster {
@@ -72,6 +73,7 @@ std::string restarting_text(const JobState& state) {
                      counted(state.job.max_restarts, "restart") + " used)";
   const AttemptState* attempt = state.current();
   if (attempt && attempt->root_cause) text += " after " + failure_text(state, *attempt->root_cause);
+  if (state.restart_delay_us > 0) text += ", put off for " + duration_text(state.restart_delay_us);
   return text;
 }
 
@@ -96,6 +98,7 @@ std::string text_of(const JobView& view) {
     case Phase::kRestarting:
       return restarting_text(state);
     case Phase::kRunning:
+      if (const event::StallFound* stall = stall_now(view)) return "stalled: " + stall->text;
       break;
     case Phase::kStarting:
     case Phase::kEnded:

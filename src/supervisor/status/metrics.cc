@@ -5,6 +5,8 @@
 #include <array>
 #include <charconv>
 #include <cmath>
+#include <map>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -18,6 +20,7 @@ namespace muster {
 namespace {
 
 constexpr size_t kMaxLabel = 128;  // bytes of a label's value
+constexpr size_t kMaxKinds = 100;  // of failures, users' own rules among them
 
 // As the format wants it: backslash, quote and newline escaped, valid UTF-8.
 std::string label_value(std::string_view text) {
@@ -78,8 +81,8 @@ void write_info(Metrics& metrics, const JobView& view) {
 void write_job_metrics(Metrics& metrics, const JobView& view) {
   const JobState& state = view.state;
   metrics.family("muster_job_phase", "gauge", "1 for the phase that the job is in.");
-  constexpr std::array<std::string_view, 6> kPhases = {"starting", "waiting",    "running",
-                                                       "stopping", "restarting", "ended"};
+  constexpr std::array<std::string_view, 7> kPhases = {
+      "starting", "waiting", "running", "stalled", "stopping", "restarting", "ended"};
   for (std::string_view phase : kPhases)
     metrics.value(phase == phase_name(view) ? 1 : 0, "phase=\"" + std::string(phase) + "\"");
   metrics.family("muster_job_outcome", "gauge", "1 for how the job ended, 0 while it runs.");
@@ -103,6 +106,26 @@ void write_job_metrics(Metrics& metrics, const JobView& view) {
                   static_cast<double>(state.attempts.size()));
   metrics.counter("muster_job_troubles_total", "Troubles that are not a worker's.",
                   static_cast<double>(state.troubles.size()));
+}
+
+// What an alarm asks: since when nothing moves, and what the failures were.
+void write_troubled(Metrics& metrics, const JobView& view) {
+  const event::StallFound* stall = stall_now(view);
+  metrics.gauge("muster_job_stalled_seconds",
+                "For how long the job has made no progress; 0 while it makes some.",
+                stall ? seconds(std::max<int64_t>(1, view.now_us - stall->since_us)) : 0);
+  const int64_t due_us = restart_due_us(view).value_or(view.now_us);
+  metrics.gauge("muster_job_restart_delay_seconds",
+                "How much longer a restart that is due is put off.",
+                seconds(std::max<int64_t>(0, due_us - view.now_us)));
+  std::map<std::string, double> kinds;
+  for (const AttemptState& attempt : view.state.attempts)
+    if (attempt.root_cause) ++kinds[attempt.root_cause->kind];
+  if (kinds.empty()) return;
+  metrics.family("muster_job_root_causes_total", "counter", "Failed attempts by kind of failure.");
+  size_t told = 0;
+  for (const auto& [kind, count] : kinds)
+    if (told++ < kMaxKinds) metrics.value(count, "kind=\"" + label_value(kind) + "\"");
 }
 
 void write_nodes(Metrics& metrics, const JobView& view) {
@@ -170,6 +193,10 @@ constexpr Measure kMeasures[] = {
      [](const RankSample& sample) { return static_cast<double>(sample.gpu_memory_bytes); }},
     {"muster_rank_step", "The step that it reports or prints.",
      [](const RankSample& sample) { return static_cast<double>(sample.step); }},
+    {"muster_rank_alive_timestamp_seconds", "Unix time of its last sign of life.",
+     [](const RankSample& sample) {
+       return sample.alive_us > 0 ? seconds(sample.alive_us) : -1.0;
+     }},
     {"muster_rank_heartbeat_timestamp_seconds", "Unix time of its last report or heartbeat.",
      [](const RankSample& sample) {
        return sample.heartbeat_us > 0 ? seconds(sample.heartbeat_us) : -1.0;
@@ -230,6 +257,7 @@ void write_metrics(std::string& to, const StatusFacts& facts) {
   Metrics metrics(to);
   write_info(metrics, facts.view);
   write_job_metrics(metrics, facts.view);
+  write_troubled(metrics, facts.view);
   write_nodes(metrics, facts.view);
   write_rank_states(metrics, facts.view, facts.view.state.current());
   write_store(metrics, facts);

@@ -58,7 +58,7 @@ std::string_view phase_name(const JobView& view) {
     case Phase::kWaiting:
       return "waiting";
     case Phase::kRunning:
-      return "running";
+      return stall_now(view) ? "stalled" : "running";
     case Phase::kStopping:
       return "stopping";
     case Phase::kRestarting:
@@ -67,6 +67,17 @@ std::string_view phase_name(const JobView& view) {
       return "ended";
   }
   return "";
+}
+
+const event::StallFound* stall_now(const JobView& view) {
+  const AttemptState* attempt = view.state.current();
+  const bool runs = view.live && view.state.phase == Phase::kRunning;
+  return runs && attempt && attempt->stall ? &*attempt->stall : nullptr;
+}
+
+std::optional<int64_t> restart_due_us(const JobView& view) {
+  if (!view.live || view.state.phase != Phase::kRestarting) return std::nullopt;
+  return unix_us(view.state, view.state.restart_due_us);
 }
 
 RankShown rank_shown(const JobView& view, const AttemptState& attempt, const RankState& rank) {

@@ -26,6 +26,13 @@ JobView view_of(const JobSource& source);
 // "starting", "waiting", ...; a run that is shown from its files has ended.
 std::string_view phase_name(const JobView& view);
 
+// That the job makes no progress now, null if it does or nobody can say: then its phase is
+// "stalled" instead of "running".
+const event::StallFound* stall_now(const JobView& view);
+
+// Unix time at which the next attempt begins, while a restart is put off.
+std::optional<int64_t> restart_due_us(const JobView& view);
+
 enum class RankShown {
   kPending,
   kRunning,

@@ -72,7 +72,7 @@ struct Touching {
   TouchedRows operator()(const event::CollectivesFound& e) const { return of_attempt(e.attempt); }
   TouchedRows operator()(const event::StallFound& e) const { return of_attempt(e.attempt); }
   TouchedRows operator()(const event::StallOver& e) const { return of_attempt(e.attempt); }
-  TouchedRows operator()(const event::EvidenceSaved&) const { return {}; }
+  TouchedRows operator()(const event::EvidenceSaved& e) const { return of_attempt(e.attempt); }
   TouchedRows operator()(const event::RestartScheduled&) const { return of_phase(current()); }
   TouchedRows operator()(const event::RestartDenied& e) const { return of_attempt(e.attempt); }
   TouchedRows operator()(const event::LeftoverFound&) const { return of_attempt(current()); }

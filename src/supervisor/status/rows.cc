@@ -2,17 +2,14 @@
 #include "supervisor/status/rows.h"
 
 #include <algorithm>
-#include <map>
-#include <tuple>
 #include <unordered_map>
 
-#include "supervisor/cli/ranges.h"
-#include "supervisor/diagnosis/kinds.h"
 #include "supervisor/diagnosis/wait_status.h"
 #include "supervisor/job/event_fields.h"
 #include "supervisor/job/event_json.h"
 #include "supervisor/job/report.h"
 #include "supervisor/status/collective_view.h"
+#include "supervisor/status/failure_rows.h"
 #include "supervisor/status/job_source.h"
 #include "supervisor/status/job_summary.h"
 
@@ -22,7 +19,6 @@ namespace {
 
 constexpr int kApiVersion = 1;
 constexpr size_t kMaxTroubles = 20;
-constexpr size_t kMaxVictimGroups = 50;
 
 std::optional<int64_t> time_of(const JobView& view, int64_t mono_us) {
   return unix_us(view.state, mono_us);
@@ -100,29 +96,6 @@ void write_leftovers(JsonOut& out, const JobState& state) {
   out.end_array();
 }
 
-void write_victims(JsonOut& out, const AttemptState& attempt) {
-  out.key("victims");
-  out.begin_array();
-  for (const event::VictimGroup& group : victim_groups(attempt)) {
-    out.begin_row();
-    out.field("ranks", group.ranks);
-    out.field("reason", group.reason);
-    out.end_object();
-  }
-  out.end_array();
-}
-
-void write_collectives(JsonOut& out, const AttemptState& attempt) {
-  constexpr size_t kMaxText = 1024;
-  out.key("collectives");
-  out.begin_array();
-  if (attempt.collectives) {
-    for (const event::CollectiveFinding& finding : attempt.collectives->found)
-      write_collective(out, finding, kMaxText, kMaxText);
-  }
-  out.end_array();
-}
-
 void write_counts(JsonOut& out, const JobView& view, const AttemptState& attempt) {
   const RankCounts counts = count_ranks(view, attempt);
   out.key("counts");
@@ -137,30 +110,6 @@ void write_counts(JsonOut& out, const JobView& view, const AttemptState& attempt
 }
 
 }  // namespace
-
-// One node's victims are folded here; those of several nodes the coordinator has folded. Ranks that
-// ended alike share their text, which is made once.
-std::vector<event::VictimGroup> victim_groups(const AttemptState& attempt) {
-  if (!attempt.victims.empty()) return attempt.victims;
-  if (!attempt.root_cause || attempt.node_count > 1) return {};
-  std::map<std::tuple<RankPhase, int, int>, std::pair<const RankState*, std::vector<int>>> alike;
-  for (const RankState* rank : ranks_stopped_by_us(attempt)) {
-    auto& group = alike[{rank->phase, rank->wait_status, rank->stop_signal}];
-    group.first = rank;
-    group.second.push_back(rank->rank);
-  }
-  std::map<std::string, std::vector<int>> by_reason;
-  for (auto& [key, group] : alike) {
-    std::vector<int>& ranks = by_reason[victim_reason(*group.first)];
-    ranks.insert(ranks.end(), group.second.begin(), group.second.end());
-  }
-  std::vector<event::VictimGroup> groups;
-  for (auto& [reason, ranks] : by_reason) {
-    if (groups.size() == kMaxVictimGroups) break;
-    groups.push_back({format_ranges(std::move(ranks)), reason});
-  }
-  return groups;
-}
 
 std::vector<NodeRow> node_rows(const JobView& view) {
   const AttemptState* attempt = view.state.current();
@@ -209,6 +158,8 @@ void write_job(JsonOut& out, const JobView& view) {
   out.field("exit_code", state.end ? std::optional(state.end->exit_code) : std::nullopt);
   out.field("why", state.end ? state.end->why : "");
   out.field("summary", job_summary(view));
+  write_stall_now(out, view);
+  out.field("restart_due_us", restart_due_us(view));
   out.field("started_us", unix_us(state, 0));
   out.field("now_us", view.now_us);
   out.field("ended_us", state.end ? time_of(view, state.last_us) : std::nullopt);
@@ -289,6 +240,8 @@ void write_attempt(JsonOut& out, const JobView& view, const AttemptState& attemp
   out.end_array();
   write_victims(out, attempt);
   write_collectives(out, attempt);
+  write_stalls(out, view, attempt);
+  write_saved(out, attempt);
   out.end_object();
 }
 
@@ -316,44 +269,6 @@ void write_rank(JsonOut& out, const JobView& view, const AttemptState& attempt,
             rank.max_rss_kib > 0 ? std::optional(rank.max_rss_kib * 1024) : std::nullopt);
   out.field("stdout", rank.wrote_stdout);
   out.field("stderr", rank.wrote_stderr);
-  out.end_object();
-}
-
-void write_failure(JsonOut& out, const JobView& view, const event::FailureFound& failure) {
-  const FailureKind& kind = failure_kind(failure.kind);
-  const std::string log =
-      "/api/v1/logs/" + std::to_string(failure.attempt) + "/" + std::to_string(failure.rank) + "/";
-  auto url = [&](const std::string& path, const char* stream) {
-    const bool kept = failure.rank >= 0 && !path.empty();
-    return kept ? std::optional(log + stream) : std::nullopt;
-  };
-  out.begin_object();
-  out.field("attempt", failure.attempt);
-  out.field("rank", failure.rank);
-  out.field("local_rank", failure.local_rank);
-  out.field("node", failure.node);
-  out.field("host", failure.host.empty() ? view.state.job.host : failure.host);
-  out.field("pid", positive(failure.pid));
-  out.field("kind", failure.kind);
-  out.field("signal", signal_or_null(failure.signal));
-  out.field("exit_code", failure.exit_code);
-  out.field("message", failure.message);
-  out.field("reason", kind.reason);
-  out.field("hint", kind.hint);
-  out.key("excerpt");
-  out.begin_array();
-  for (const std::string& line : failure.excerpt)
-    out.value(line);
-  out.end_array();
-  out.field("excerpt_source", failure.excerpt_source);
-  out.field("note", failure.note);
-  out.field("can_heal", failure.can_heal);
-  out.field("ran_us", failure.ran_us >= 0 ? std::optional(failure.ran_us) : std::nullopt);
-  out.field("time_us", failure.time_us > 0 ? std::optional(failure.time_us) : std::nullopt);
-  out.field("stdout_log", failure.stdout_log);
-  out.field("stderr_log", failure.stderr_log);
-  out.field("stdout_url", url(failure.stdout_log, "stdout"));
-  out.field("stderr_url", url(failure.stderr_log, "stderr"));
   out.end_object();
 }
 
@@ -387,6 +302,10 @@ void write_sample(JsonOut& out, const RankSample& sample) {
   out.field("heartbeat_us",
             sample.heartbeat_us > 0 ? std::optional(sample.heartbeat_us) : std::nullopt);
   write_values(out, sample);
+  out.field("alive_us", sample.alive_us > 0 ? std::optional(sample.alive_us) : std::nullopt);
+  out.field("spins", sample.spins);
+  out.field("process_state", sample.state == 0 ? "" : std::string(1, sample.state));
+  out.field("wait_channel", sample.wait_channel);
   out.key("operation");
   write_operation(out, sample);
   out.end_object();

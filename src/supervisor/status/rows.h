@@ -31,9 +31,6 @@ void write_node(JsonOut& out, const JobView& view, const NodeRow& row);
 void write_attempt(JsonOut& out, const JobView& view, const AttemptState& attempt);
 void write_rank(JsonOut& out, const JobView& view, const AttemptState& attempt,
                 const RankState& rank);
-void write_failure(JsonOut& out, const JobView& view, const event::FailureFound& failure);
-// Folded by reason; for several nodes as the coordinator told them.
-std::vector<event::VictimGroup> victim_groups(const AttemptState& attempt);
 // "values": [[name, number], ...].
 void write_values(JsonOut& out, const RankSample& sample);
 void write_sample(JsonOut& out, const RankSample& sample);

@@ -4,8 +4,7 @@
 #include <algorithm>
 
 #include "supervisor/cli/ranges.h"
-#include "supervisor/diagnosis/kinds.h"
-#include "supervisor/diagnosis/wait_status.h"
+#include "supervisor/diagnosis/stall_hint.h"
 #include "supervisor/job/event_json.h"
 #include "supervisor/job/report.h"
 #include "supervisor/status/attention.h"
@@ -13,6 +12,7 @@
 #include "supervisor/status/job_summary.h"
 #include "supervisor/status/json_out.h"
 #include "supervisor/status/rows.h"
+#include "supervisor/status/status_failure.h"
 #include "supervisor/status/status_ranks.h"
 #include "supervisor/status/store_waits.h"
 
@@ -40,13 +40,8 @@ struct Writer {
   void collectives();
   void waiting();
   void stop();
-  void failure();
-  void failure_body(const event::FailureFound& cause);
-  void excerpt(const event::FailureFound& cause);
-  void other_failures(const AttemptState& attempt);
-  void victims(const AttemptState& attempt);
-  void earlier(const AttemptState& shown);
-  void operations(const AttemptState& shown);
+  void stalls();
+  void stall(const event::StallFound& found, int64_t lasted_us);
   void store(const StoreWaits& waits);
   void wait_group(const StoreWaitGroup& group);
   void nodes();
@@ -73,6 +68,9 @@ void Writer::head() {
   out.begin_row();
   out.field("used", state.restarts_used);
   out.field("max", job.max_restarts);
+  const std::optional<int64_t> due_us = restart_due_us(view);
+  out.field("due_s", due_us ? std::optional(tenths(std::max<int64_t>(0, *due_us - view.now_us)))
+                            : std::nullopt);
   out.end_object();
   out.field("world_size", job.world_size);
   text("log_dir", job.log_dir, limits.path);
@@ -124,126 +122,39 @@ void Writer::stop() {
   }
 }
 
-// The current attempt's, or, while another one runs after a restart, the last one's.
-void Writer::failure() {
-  const AttemptState* shown = nullptr;
-  const bool succeeded = state.end && state.end->outcome == Outcome::kSucceeded;
-  for (size_t i = state.attempts.size(); i-- > 0 && shown == nullptr && !succeeded;) {
-    if (state.attempts[i].root_cause) shown = &state.attempts[i];
-  }
-  out.key("failure");
-  if (shown == nullptr) {
-    out.null();
-  } else {
+void Writer::stall(const event::StallFound& found, int64_t lasted_us) {
+  text("kind", found.kind, limits.name);
+  text("text", found.text, limits.text);
+  out.field("hint", stall_hint(found.kind));
+  out.field("suspects", cut_ranges(found.suspects, limits.ranges));
+  out.field("waiting", cut_ranges(found.waiting, limits.ranges));
+  out.field("since_us", found.since_us);
+  out.field("lasted_s", lasted_us >= 0 ? std::optional(tenths(lasted_us)) : std::nullopt);
+}
+
+// That of now, those before it in this attempt (the newest first), and what was saved meanwhile.
+void Writer::stalls() {
+  const event::StallFound* now = stall_now(view);
+  out.key("stall");
+  if (now) {
     out.begin_object();
-    failure_body(*shown->root_cause);
-    other_failures(*shown);
-    victims(*shown);
-    earlier(*shown);
-    operations(*shown);
+    stall(*now, std::max<int64_t>(0, view.now_us - now->since_us));
     out.end_object();
+  } else {
+    out.null();
   }
-}
-
-void Writer::failure_body(const event::FailureFound& cause) {
-  const FailureKind& kind = failure_kind(cause.kind);
-  text("message", cause.message, limits.text);
-  out.field("reason", kind.reason);
-  out.field("hint", kind.hint);
-  out.field("kind", cause.kind);
-  out.field("attempt", cause.attempt);
-  out.field("rank", cause.rank);
-  out.field("local_rank", cause.local_rank);
-  out.field("node", cause.node);
-  text("host", cause.host.empty() ? state.job.host : cause.host, limits.name);
-  out.field("pid", cause.pid > 0 ? std::optional(cause.pid) : std::nullopt);
-  out.field("exit_code", cause.exit_code);
-  out.key("signal");
-  cause.signal == 0 ? out.null() : out.value(signal_name(cause.signal));
-  out.field("time_us", cause.time_us > 0 ? std::optional(cause.time_us) : std::nullopt);
-  out.field("ran_s", cause.ran_us >= 0 ? std::optional(tenths(cause.ran_us)) : std::nullopt);
-  out.field("can_heal", cause.can_heal);
-  text("note", cause.note, limits.text);
-  excerpt(cause);
-  text("stderr_log", cause.stderr_log, limits.path);
-  text("stdout_log", cause.stdout_log, limits.path);
-}
-
-// The end of it, where what matters is.
-void Writer::excerpt(const event::FailureFound& cause) {
-  std::vector<std::string> lines;
-  size_t bytes = 0;
-  for (size_t i = cause.excerpt.size(); i-- > 0;) {
-    std::string line = short_text(cause.excerpt[i], limits.text);
-    bytes += line.size();
-    if (lines.size() == limits.excerpt_lines || bytes > limits.excerpt) break;
-    lines.push_back(std::move(line));
-  }
-  text("excerpt_source", cause.excerpt_source, limits.name);
-  out.field("excerpt_left_out", cause.excerpt.size() - lines.size());
-  out.key("excerpt");
+  const AttemptState* attempt = state.current();
+  const size_t past = attempt ? attempt->past_stalls.size() : 0;
+  out.key("past_stalls");
   out.begin_array();
-  for (size_t i = lines.size(); i-- > 0;)
-    out.value(lines[i]);
-  out.end_array();
-}
-
-void Writer::other_failures(const AttemptState& attempt) {
-  const std::vector<event::FailureFound>& others = attempt.other_causes;
-  out.field("other_failures_count", others.size());
-  out.key("other_failures");
-  out.begin_array();
-  for (size_t i = 0; i < std::min(others.size(), limits.other_failures); ++i) {
+  for (size_t i = past; i-- > 0 && past - i <= limits.past_stalls;) {
     out.begin_row();
-    out.field("rank", others[i].rank);
-    text("host", others[i].host, limits.name);
-    out.field("kind", others[i].kind);
-    text("message", others[i].message, limits.text / 2);
+    stall(attempt->past_stalls[i].found, attempt->past_stalls[i].lasted_us);
+    text("how", attempt->past_stalls[i].how, limits.text / 2);
     out.end_object();
   }
   out.end_array();
-}
-
-void Writer::victims(const AttemptState& attempt) {
-  const std::vector<event::VictimGroup> groups = victim_groups(attempt);
-  out.key("victims");
-  out.begin_array();
-  for (size_t i = 0; i < std::min(groups.size(), limits.victims); ++i) {
-    out.begin_row();
-    out.field("ranks", cut_ranges(groups[i].ranks, limits.ranges));
-    text("reason", groups[i].reason, limits.text / 2);
-    out.end_object();
-  }
-  out.end_array();
-}
-
-void Writer::earlier(const AttemptState& shown) {
-  out.key("earlier_failures");
-  out.begin_array();
-  size_t left = limits.other_failures;
-  for (size_t i = state.attempts.size(); i-- > 0 && left > 0;) {
-    const AttemptState& attempt = state.attempts[i];
-    if (!attempt.root_cause || attempt.attempt >= shown.attempt) continue;
-    --left;
-    out.begin_row();
-    out.field("attempt", attempt.attempt);
-    out.field("rank", attempt.root_cause->rank);
-    out.field("kind", attempt.root_cause->kind);
-    text("message", attempt.root_cause->message, limits.text / 2);
-    out.end_object();
-  }
-  out.end_array();
-}
-
-// What its workers were doing when it was ended.
-void Writer::operations(const AttemptState& shown) {
-  out.key("collectives");
-  out.begin_array();
-  for (size_t i = 0; shown.collectives && i < shown.collectives->found.size(); ++i) {
-    if (i == limits.other_failures) break;
-    write_collective(out, shown.collectives->found[i], limits.text, limits.ranges);
-  }
-  out.end_array();
+  write_status_saved(out, attempt, limits);
 }
 
 void Writer::wait_group(const StoreWaitGroup& group) {
@@ -329,7 +240,8 @@ void write_once(std::string& to, const StatusFacts& facts, const StatusLimits& l
   writer.collectives();
   writer.waiting();
   writer.stop();
-  writer.failure();
+  write_status_failure(out, facts.view, limits);
+  writer.stalls();
   writer.store(waits);
   writer.nodes();
   write_status_ranks(out, facts, limits, asked);

@@ -11,6 +11,7 @@
 #include "supervisor/diagnosis/text_lines.h"
 #include "supervisor/diagnosis/wait_status.h"
 #include "supervisor/status/collective_view.h"
+#include "supervisor/status/log_choice.h"
 #include "supervisor/status/rows.h"
 
 namespace muster {
@@ -21,7 +22,9 @@ struct Part {
   const StatusFacts& facts;
   const AttemptState& attempt;
   SamplesByRank samples;
+  RankList suspects;  // of the stall of now
 
+  bool suspect(const RankState& rank) const { return in_rank_list(suspects, rank.rank); }
   RankShown shown(const RankState& rank) const { return rank_shown(facts.view, attempt, rank); }
   int64_t age_us(int64_t unix) const { return std::max<int64_t>(0, facts.view.now_us - unix); }
   // When it last said something, or began to say nothing.
@@ -51,6 +54,14 @@ void write_measures(JsonOut& out, const RankSample& sample) {
   write_operation(out, sample);
 }
 
+// Fields that are not known are left out.
+void write_signs_of_life(JsonOut& out, const RankSample& sample, int64_t alive_ago_us) {
+  if (sample.alive_us > 0) out.field("alive_s", tenths(alive_ago_us));
+  if (sample.spins) out.field("spins", true);
+  if (sample.state != 0) out.field("process_state", std::string_view(&sample.state, 1));
+  if (!sample.wait_channel.empty()) out.field("wait_channel", short_text(sample.wait_channel, 64));
+}
+
 void write_rank_line(JsonOut& out, const Part& part, const RankState& rank, const char* notable) {
   const JobState& state = part.facts.view.state;
   const RankShown shown = part.shown(rank);
@@ -62,6 +73,7 @@ void write_rank_line(JsonOut& out, const Part& part, const RankState& rank, cons
   out.field("host", short_text(host_of(part.attempt, rank), 64));
   if (rank.pid > 0) out.field("pid", rank.pid);
   out.field("state", name_of(shown));
+  if (part.suspect(rank)) out.field("suspect", true);
   const int64_t since = shown == RankShown::kRunning ? rank.started_us : rank.ended_us;
   if (shown != RankShown::kPending && shown != RankShown::kLost)
     out.field("since_s", tenths(part.age_us(unix_us(state, since))));
@@ -75,6 +87,7 @@ void write_rank_line(JsonOut& out, const Part& part, const RankState& rank, cons
       out.field("last_output_s", tenths(part.age_us(sample->last_output_us)));
     if (sample->heartbeat_us > 0)
       out.field("heartbeat_s", tenths(part.age_us(sample->heartbeat_us)));
+    write_signs_of_life(out, *sample, part.age_us(sample->alive_us));
     write_measures(out, *sample);
   }
   out.end_object();
@@ -147,11 +160,13 @@ void write_groups(JsonOut& out, const Part& part, const StatusLimits& limits) {
   }
 }
 
-// Of a job that is too large to list: who failed, who has been silent longest, who is behind.
+// Of a job that is too large to list: who failed, who is the suspect of a stall, who has been
+// silent longest, who is behind.
 class Notable {
  public:
   Notable(const Part& part, size_t limit) : part_(part), limit_(limit) {
     add_dead();
+    add_suspects();
     add_silent();
     add_behind();
   }
@@ -174,6 +189,16 @@ class Notable {
       const RankShown shown = part_.shown(*rank);
       const bool failed = shown == RankShown::kFailed || shown == RankShown::kSpawnFailed;
       if (failed) add(*rank, "failed");
+    }
+  }
+
+  void add_suspects() {
+    size_t left = part_.suspects.empty() ? 0 : limit_;
+    for (const RankState& rank : part_.attempt.ranks) {
+      if (left == 0) break;
+      if (!part_.suspect(rank)) continue;
+      add(rank, "differs in the stall");
+      --left;
     }
   }
 
@@ -265,7 +290,8 @@ void write_progress(JsonOut& out, const Part& part) {
 StatusLimits StatusLimits::divided_by(size_t by) const {
   StatusLimits less = *this;
   for (size_t* limit : {&less.text, &less.name, &less.path, &less.excerpt, &less.excerpt_lines,
-                        &less.ranges, &less.other_failures, &less.victims, &less.wait_groups,
+                        &less.ranges, &less.other_failures, &less.evidence_lines, &less.victims,
+                        &less.past_stalls, &less.saved, &less.saved_groups, &less.wait_groups,
                         &less.collectives, &less.nodes, &less.groups, &less.notable})
     *limit /= by;
   return less;
@@ -299,7 +325,9 @@ void write_status_ranks(JsonOut& out, const StatusFacts& facts, const StatusLimi
     }
     return;
   }
-  const Part part{facts, *attempt, SamplesByRank(*attempt, facts.samples)};
+  const event::StallFound* stall = stall_now(facts.view);
+  const Part part{facts, *attempt, SamplesByRank(*attempt, facts.samples),
+                  stall ? parse_rank_list(stall->suspects).value_or(RankList()) : RankList()};
   const bool folded = !asked && attempt->ranks.size() > kMaxFullRanks;
   write_counts(out, part);
   write_progress(out, part);

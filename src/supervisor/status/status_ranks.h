@@ -24,7 +24,11 @@ struct StatusLimits {
   size_t excerpt_lines = 40;
   size_t ranges = 240;  // of ranks
   size_t other_failures = 8;
+  size_t evidence_lines = event::kMaxEvidenceLines;
   size_t victims = 12;
+  size_t past_stalls = 4;
+  size_t saved = 4;  // folders of evidence
+  size_t saved_groups = 8;
   size_t wait_groups = 12;
   size_t collectives = 16;
   size_t nodes = 16;

@@ -84,7 +84,7 @@ const kSentences: Record<string, (event: JobEvent) => string> = {
     `a restart was asked for${e["who"] ? ` by ${text(e["who"])}` : ""}${e["host"] ? ` on ${text(e["host"])}` : ""}`,
   stop_ordered: (e) => `workers ordered to stop: ${text(e["why"])}`,
   failure_found: (e) =>
-    `${number(e.rank) < 0 ? `node ${text(e["host"])}` : `rank ${text(e.rank)} on ${text(e["host"])}`} failed: ${text(e["message"])}`,
+    `${number(e.rank) < 0 ? `node ${text(e["host"])}` : `rank ${text(e.rank)} on ${text(e["host"])}`} failed: ${text(e["message"])}${e["victim"] === true ? " (as another's victim)" : ""}`,
   victims_found: (e) => {
     const groups = Array.isArray(e["groups"])
       ? (e["groups"] as { ranks?: unknown; reason?: unknown }[])
@@ -101,7 +101,7 @@ const kSentences: Record<string, (event: JobEvent) => string> = {
     `evidence saved on ${text(e["host"])}: ${text(e["folder"])}${e["trouble"] ? `; ${text(e["trouble"])}` : ""}`,
   restart_denied: (e) => `no other attempt follows: ${text(e["reason"])}`,
   restart_scheduled: (e) =>
-    `attempt ${text(e["next_attempt"])} follows${e["charged"] === false ? ", not charged to the restarts" : `, restart ${text(e["used"])} of ${text(e["max"])}`}`,
+    `attempt ${text(e["next_attempt"])} follows${e["charged"] === false ? ", not charged to the restarts" : `, restart ${text(e["used"])} of ${text(e["max"])}`}${number(e["delay_ms"]) > 0 ? `, put off for ${span_text(number(e["delay_ms"]) / 1_000)}` : ""}`,
   leftover_found: (e) =>
     `process ${text(e["pid"])} outlived its worker: ${text(e["command"])}; ${e["ended"] === false ? "it is still there" : text(e["fate"])}`,
   node_joined: (e) =>

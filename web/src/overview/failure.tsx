@@ -5,6 +5,8 @@ import { api_url, type Attempt, type Failure, type Job, type StreamName } from "
 import { copy_text } from "../clipboard";
 import { date_time_text, plural } from "../format";
 import { href, logs_route, type Route } from "../router";
+import { Ranks } from "./ranks_link";
+import { SavedList } from "./stall";
 import { count_ranks, failure_as_text, headline, how_it_ended } from "./failure_text";
 
 interface Props {
@@ -68,9 +70,57 @@ function Actions({ job, attempt, failure }: Omit<Props, "root">) {
   );
 }
 
-// The last line of a traceback is the exception, of other output what it said last.
+// The line that proves it, where the last lines do not have it.
+function ShownBy({ failure }: { failure: Failure }) {
+  if (!failure.line || failure.excerpt.includes(failure.line)) return null;
+  const name = `The line that shows it${failure.line_source ? `, from the ${failure.line_source}` : ""}`;
+  return (
+    <figure class="excerpt">
+      <figcaption class="muted foreign">{name}</figcaption>
+      <pre tabIndex={0} role="group" aria-label={name}>
+        <div class="foreign shows">{failure.line}</div>
+      </pre>
+    </figure>
+  );
+}
+
+function Evidence({ failure }: { failure: Failure }) {
+  const evidence = failure.evidence ?? [];
+  if (!evidence.length) return null;
+  return (
+    <div class="evidence">
+      <h3>What else was found</h3>
+      <ul>
+        {evidence.map((line) => (
+          <li class="foreign">{line}</li>
+        ))}
+      </ul>
+    </div>
+  );
+}
+
+// A rank that tells what another's failure did to it.
+function Blamed({ job, failure }: { job: Job; failure: Failure }) {
+  if (!failure.victim) return null;
+  return (
+    <p class="blamed">
+      It shows what another's failure does to a rank{" "}
+      {failure.blames ? (
+        <>
+          and names <Ranks job={job} ranks={failure.blames} attempt={failure.attempt} />.
+        </>
+      ) : (
+        "and does not tell whose."
+      )}
+    </p>
+  );
+}
+
+// What shows it, else the last line: of a traceback the exception, of other output what it said last.
 function Excerpt({ failure }: { failure: Failure }) {
   if (!failure.excerpt.length) return null;
+  const found = failure.line ? failure.excerpt.lastIndexOf(failure.line) : -1;
+  const shows = found >= 0 ? found : failure.line ? -1 : failure.excerpt.length - 1;
   const name =
     failure.excerpt_source === "error file"
       ? "From its error file"
@@ -80,7 +130,7 @@ function Excerpt({ failure }: { failure: Failure }) {
       <figcaption class="muted">{name}</figcaption>
       <pre tabIndex={0} role="group" aria-label={name}>
         {failure.excerpt.map((line, i) => (
-          <div class={`foreign ${i === failure.excerpt.length - 1 ? "last" : ""}`}>
+          <div class={`foreign ${i === shows ? "shows" : ""}`}>
             {line || " "}
           </div>
         ))}
@@ -139,7 +189,10 @@ export function FailureBody({ job, attempt, failure, root }: Props) {
       {failure.reason && failure.reason !== failure.message && (
         <p class="foreign reason">{failure.reason}</p>
       )}
+      <Blamed job={job} failure={failure} />
+      <ShownBy failure={failure} />
       <Excerpt failure={failure} />
+      <Evidence failure={failure} />
       {failure.hint && (
         <p class="hint">
           <strong>Hint</strong> <span class="foreign">{failure.hint}</span>
@@ -149,6 +202,7 @@ export function FailureBody({ job, attempt, failure, root }: Props) {
       <Actions job={job} attempt={attempt} failure={failure} />
       {root && <Operations attempt={attempt} />}
       {root && <Victims attempt={attempt} />}
+      {root && <SavedList saved={attempt?.saved ?? []} />}
     </>
   );
 }
@@ -212,6 +266,7 @@ export function FoldedFailure({
         <span class="muted">attempt {failure.attempt}: </span>
         <span class="foreign">{headline(failure)}</span>{" "}
         <span class="foreign muted">· {failure.message}</span>
+        {failure.victim && <span class="muted"> · a victim</span>}
       </summary>
       <div class="fold-body">
         <FailureBody

@@ -55,12 +55,18 @@ export function failure_as_text(job: Job, attempt: Attempt | undefined, failure:
     field("root cause", facts.join(" · ")),
     field("reason", failure.reason ?? ""),
     field("hint", failure.hint ?? ""),
+    failure.line && !failure.excerpt.includes(failure.line)
+      ? field("shown by", `${failure.line_source ? `${failure.line_source}: ` : ""}${failure.line}`)
+      : "",
+    ...(failure.evidence ?? []).map((line) => field("evidence", line)),
+    failure.victim ? field("victim of", failure.blames ? `ranks ${failure.blames}` : "another") : "",
     failure.excerpt.length ? field("last lines", failure.excerpt_source) : "",
     ...failure.excerpt.map((line) => `    ${line}`),
     field("note", failure.note ?? ""),
     ...others.map((group) =>
       field("victims", `${plural(count_ranks([group]), "rank")} ${group.ranks} (${group.reason})`),
     ),
+    ...(attempt?.saved ?? []).map((saved) => field("stacks", `${saved.folder} on ${saved.host}`)),
     field("log", failure.stderr_log || failure.stdout_log || ""),
   ];
   return `${lines.filter(Boolean).join("\n")}\n`;

@@ -6,7 +6,7 @@ import { announce, copy_text } from "../clipboard";
 import { Dialog } from "../dialog";
 import { clock_text, date_time_text, plural, shell_text } from "../format";
 import { model } from "../live";
-import { job_end_us } from "../now";
+import { job_end_us, now_us } from "../now";
 import { job_word, kToneMarks } from "../states";
 
 type Action = "stop" | "kill" | "restart";
@@ -82,7 +82,7 @@ function Controls({ job }: { job: Job }) {
   const stopping = job.phase === "stopping";
   return (
     <div class="controls">
-      {job.phase === "running" && (
+      {(job.phase === "running" || job.phase === "stalled") && (
         <button type="button" onClick={() => set_asking("restart")}>
           Restart …
         </button>
@@ -185,6 +185,11 @@ export function JobLine({ job, failure_shown }: { job: Job; failure_shown: boole
           <Fact name="restarts">
             {job.restarts_used} of {job.max_restarts}
           </Fact>
+          {job.restart_due_us != null && (
+            <Fact name="next attempt in">
+              <span class="clock">{clock_text((job.restart_due_us - now_us()) / 1e6)}</span>
+            </Fact>
+          )}
           {job.exit_code != null && job.phase === "ended" && (
             <Fact name="exit code">{job.exit_code}</Fact>
           )}

@@ -14,8 +14,8 @@ import {
 } from "../api";
 import { plural, span_text, time_text } from "../format";
 import { link, model } from "../live";
-import { href, logs_route } from "../router";
 import { Operations } from "./failure";
+import { Ranks } from "./ranks_link";
 
 const kPollMs = 5_000;
 const kMostRows = 8;
@@ -25,7 +25,7 @@ const status = signal<Status | null>(null);
 // What the server finds strange in a running job: ranks that wait for a key that nobody sets, or
 // fell silent while others speak.
 function useStatus(job: Job): void {
-  const asks = job.live && job.phase === "running" && link.value.state === "open";
+  const asks = job.live && (job.phase === "running" || job.phase === "stalled") && link.value.state === "open";
   useEffect(() => {
     if (!asks) {
       status.value = null;
@@ -65,14 +65,6 @@ function LostNodes({ nodes }: { nodes: readonly JobNode[] }) {
         ))}
       </ul>
     </section>
-  );
-}
-
-function Ranks({ job, ranks }: { job: Job; ranks: string }) {
-  return (
-    <a href={href(logs_route({ attempt: job.attempt, ranks, offset: "end" }))}>
-      {ranks.includes(",") || ranks.includes("-") ? "ranks" : "rank"} {ranks}
-    </a>
   );
 }
 
@@ -140,10 +132,11 @@ function AtTheEnd({ attempt }: { attempt: Attempt | undefined }) {
   );
 }
 
-// Lost nodes and muster's own troubles have cards of their own.
+// The stall, lost nodes and muster's own troubles have cards of their own.
 function attention_lines(job: Job, nodes: readonly JobNode[]): string[] {
   const elsewhere = (line: string) =>
     job.troubles.some((trouble) => line.startsWith(`${trouble.subject}: `)) ||
+    job.stall?.text === line ||
     nodes.some((node) => node.lost?.message === line);
   return (status.value?.attention ?? []).filter((line) => !elsewhere(line));
 }

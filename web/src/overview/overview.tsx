@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The job at a glance: what failed comes first, then who is waited for, then how the ranks are.
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import { api_url, get_rows, type Attempt, type Job, type Rank } from "../api";
-import { plural } from "../format";
+import { parse_ranks, plural } from "../format";
 import { Guard } from "../guard";
 import { link, model } from "../live";
 import { navigate, route } from "../router";
@@ -13,6 +13,7 @@ import { Notices } from "./notices";
 import { ProgressCard } from "./progress";
 import { RankGrid } from "./rank_grid";
 import { RankTable } from "./rank_table";
+import { SavedCard, StallCard } from "./stall";
 import { WaitingCard } from "./waiting";
 
 // The ranks of an earlier attempt, which the event stream does not have.
@@ -66,6 +67,8 @@ function RanksCard({ attempts, attempt }: { attempts: readonly Attempt[]; attemp
   const current = attempt.attempt === job?.attempt;
   const earlier = useEarlierRanks(current ? null : attempt.attempt);
   const shown = current ? ranks : (earlier ?? kNoRanks);
+  const suspected = current ? (job?.stall?.suspects ?? "") : "";
+  const suspects = useMemo(() => new Set(parse_ranks(suspected)), [suspected]);
   return (
     <section class="card ranks-card" aria-labelledby="ranks-title">
       <div class="card-head">
@@ -75,10 +78,22 @@ function RanksCard({ attempts, attempt }: { attempts: readonly Attempt[]; attemp
         </h2>
         <AttemptPicker attempts={attempts} shown={attempt} />
       </div>
-      <RankGrid attempt={attempt} current={current} nodes={nodes} ranks={shown} samples={samples} />
+      <RankGrid
+        attempt={attempt}
+        current={current}
+        nodes={nodes}
+        ranks={shown}
+        samples={samples}
+        suspects={suspects}
+      />
       <details class="fold" open={attempt.world_size <= 16}>
         <summary>As a table</summary>
-        <RankTable attempt={attempt} ranks={shown} samples={current ? samples : new Map()} />
+        <RankTable
+          attempt={attempt}
+          ranks={shown}
+          samples={current ? samples : new Map()}
+          suspects={suspects}
+        />
       </details>
     </section>
   );
@@ -112,12 +127,22 @@ function Content({ job }: { job: Job }) {
           <FailureCard job={job} attempt={shown} failure={failure} focus={params.has("failure")} />
         </Guard>
       )}
+      {job.stall && (
+        <Guard name="The stall">
+          <StallCard job={job} stall={job.stall} saved={last?.saved ?? []} />
+        </Guard>
+      )}
       {job.waiting && job.phase === "waiting" && (
         <WaitingCard job={job} waiting={job.waiting} nodes={nodes} />
       )}
       <Guard name="What needs attention">
         <Notices job={job} />
       </Guard>
+      {shown && !failure && !job.stall && (
+        <Guard name="What was saved">
+          <SavedCard saved={shown.saved ?? []} />
+        </Guard>
+      )}
       {!failure && <OtherFailures job={job} attempts={others} shown={shown} />}
       {shown && (
         <Guard name="The ranks">

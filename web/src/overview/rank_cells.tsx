@@ -87,6 +87,7 @@ export interface GridProps {
   nodes: readonly JobNode[];
   ranks: ReadonlyMap<number, Rank>;
   samples: ReadonlyMap<number, Sample>;
+  suspects: ReadonlySet<number>; // what a stalled job hangs on
 }
 
 export function NamedNodes({

@@ -2,7 +2,7 @@
 // What is to be said of one rank, for the tooltip, the screen reader and the table.
 import type { Rank, Sample } from "../api";
 import { bytes_text, number_text, signal_text, span_text } from "../format";
-import { kStateWords, type ShownState } from "../states";
+import { kStateWords, runs, type ShownState } from "../states";
 
 export function end_text(rank: Rank): string {
   if (rank.signal) return signal_text(rank.signal);
@@ -39,6 +39,36 @@ export function operation_text(
   return `${operation.call} ${operation.state === "done" ? "ended" : "failed"} ${age_text(seconds)}`;
 }
 
+// What its process is in, as proc(5) calls it.
+const kProcessStates: Record<string, string> = {
+  R: "uses a core",
+  S: "waits",
+  D: "waits in the kernel, nobody can end it",
+  T: "is stopped",
+  t: "is stopped by a debugger",
+  Z: "has ended",
+};
+
+export function process_text(sample: Sample | undefined): string {
+  if (!sample) return "";
+  if (sample.spins) return "spins: uses a core and does nothing else";
+  const state = sample.process_state ?? "";
+  const text = kProcessStates[state] ?? state;
+  return sample.wait_channel ? `${text || "waits"} (${sample.wait_channel})` : text;
+}
+
+// From ten seconds on: until then a look at it may be as old.
+const kQuiet_s = 10;
+
+function life_facts(sample: Sample, now_us: number): Facts {
+  const facts: Facts = [];
+  const quiet_s = sample.alive_us ? (now_us - sample.alive_us) / 1e6 : 0;
+  if (quiet_s >= kQuiet_s) facts.push(["last sign of life", age_text(quiet_s)]);
+  const process = process_text(sample);
+  if (process && (quiet_s >= kQuiet_s || sample.spins)) facts.push(["process", process]);
+  return facts;
+}
+
 export type Facts = [name: string, value: string][];
 
 export function rank_facts(
@@ -49,7 +79,7 @@ export function rank_facts(
 ): Facts {
   const facts: Facts = [["state", kStateWords[state]]];
   if (!rank) return facts;
-  const running = state === "running";
+  const running = runs(state);
   const ended = end_text(rank);
   if (!running && ended) facts.push(["end", ended]);
   if (rank.stopped_for) facts.push(["stopped for", rank.stopped_for]);
@@ -65,6 +95,7 @@ export function rank_facts(
     if (value != null) facts.push([name, number_text(value)]);
   if (running && sample) {
     if (sample.operation) facts.push(["operation", operation_text(sample.operation, now_us)]);
+    facts.push(...life_facts(sample, now_us));
     if (sample.heartbeat_us)
       facts.push(["last report", age_text(Math.max(0, (now_us - sample.heartbeat_us) / 1e6))]);
     const age = output_age_s(sample, now_us);

@@ -55,9 +55,9 @@ function rank_of(target: EventTarget | null): number | null {
 }
 
 // What is said of a rank, by sight and by voice.
-function describe({ attempt, ranks, samples, current }: GridProps, rank: number) {
+function describe({ attempt, ranks, samples, current, suspects }: GridProps, rank: number) {
   const row = ranks.get(rank);
-  const state = shown_state(row?.state, attempt.state);
+  const state = shown_state(row, attempt.state, suspects);
   return {
     host: attempt.nodes[node_index_of(attempt.nodes, rank)]?.host ?? "",
     facts: rank_facts(row, state, current ? samples.get(rank) : undefined, server_now_us()),
@@ -65,7 +65,7 @@ function describe({ attempt, ranks, samples, current }: GridProps, rank: number)
 }
 
 // Which rank the keyboard is at, and whether and where something is said of one.
-function useCursor({ attempt, ranks }: GridProps, layout: Layout) {
+function useCursor({ attempt, ranks, suspects }: GridProps, layout: Layout) {
   const box = useRef<HTMLDivElement>(null);
   const [active, set_active] = useState<number | null>(null);
   const [tip, set_tip] = useState<TipPlace | null>(null);
@@ -86,15 +86,16 @@ function useCursor({ attempt, ranks }: GridProps, layout: Layout) {
   };
   const open = (rank: number) => navigate(logs_route({ attempt: attempt.attempt, ranks: rank }));
   const letters = (span: NodeSpan) =>
-    state_letters(ranks, span.first_rank, span.workers, attempt.state);
-  const next_of = (state: ShownState) => {
+    state_letters(ranks, span.first_rank, span.workers, attempt.state, suspects);
+  const next_of = (state: ShownState): boolean => {
     const all = spans.map(letters).join("");
     const letter = kStateLetters[state];
     let found = all.indexOf(letter, at - first + (active === null ? 0 : 1));
     if (found < 0) found = all.indexOf(letter);
-    if (found < 0) return;
+    if (found < 0) return false;
     box.current?.focus();
     go(first + found);
+    return true;
   };
   const on_key = (event: KeyboardEvent) => {
     if (event.ctrlKey || event.altKey || event.metaKey) return;
@@ -118,7 +119,11 @@ function useGridKeys({ box, next_of }: Cursor): void {
     { keys: ["ArrowLeft", "ArrowRight"], label: "in the grid: previous, next rank", ...passive },
     { keys: ["ArrowUp", "ArrowDown"], label: "in the grid: the node before, after", ...passive },
     { keys: "Enter", label: "in the grid: open the rank's logs", ...passive },
-    { keys: "f", label: "next failed rank", run: () => next_of("failed") },
+    {
+      keys: "f",
+      label: "next failed rank, or what a stalled job hangs on",
+      run: () => void (next_of("failed") || next_of("suspect")),
+    },
   ]);
 }
 
@@ -149,7 +154,7 @@ function listeners(cursor: Cursor, set_focused: (focused: boolean) => void) {
 }
 
 export function RankGrid(props: GridProps) {
-  const { attempt, ranks } = props;
+  const { attempt, ranks, suspects } = props;
   const { element, width } = useWidth();
   const layout = useMemo(
     () => choose_layout(attempt.nodes, width - kGutter),
@@ -164,7 +169,7 @@ export function RankGrid(props: GridProps) {
   const Nodes = layout.named ? NamedNodes : CompactNodes;
   return (
     <div ref={element} class="rank-grid">
-      <Legend counts={count_states(ranks, attempt)} on_pick={cursor.next_of} />
+      <Legend counts={count_states(ranks, attempt, suspects)} on_pick={cursor.next_of} />
       <div
         ref={cursor.box}
         class={`grid-box ${layout.named ? "" : "scrolls"}`}

@@ -5,10 +5,11 @@ import type { Attempt, Rank, Sample } from "../api";
 import { bytes_text, number_text } from "../format";
 import { now_us } from "../now";
 import { href, logs_route } from "../router";
-import { kStateMarks, kStates, kStateWords, shown_state, type ShownState } from "../states";
+import { kStateMarks, kStates, kStateWords, runs, shown_state, type ShownState } from "../states";
 import { age_text, end_text, output_age_s, progress_of, step_text } from "./rank_facts";
 
 const kRowsAtFirst = 16;
+const kTroubled = new Set<ShownState>(["failed", "lost", "suspect"]);
 const kMoreRows = 100;
 
 interface Row {
@@ -67,7 +68,7 @@ const text_of = (value: number | null | undefined, format: (value: number) => st
 function TableRow({ row, now, columns }: { row: Row; now: number; columns: readonly Column[] }) {
   const { rank, state, sample } = row;
   const part = progress_of(sample);
-  const age = state === "running" ? output_age_s(sample, now) : null;
+  const age = runs(state) ? output_age_s(sample, now) : null;
   const cells: Record<string, preact.ComponentChildren> = {
     rank: (
       <a
@@ -87,7 +88,7 @@ function TableRow({ row, now, columns }: { row: Row; now: number; columns: reado
         <span class={`state-word ${state}`}>
           <span aria-hidden="true">{kStateMarks[state]}</span> {kStateWords[state]}
         </span>
-        {state !== "running" && state !== "exited" && <span class="muted"> {end_text(rank)}</span>}
+        {!runs(state) && state !== "exited" && <span class="muted"> {end_text(rank)}</span>}
       </>
     ),
     pid: rank.pid || "",
@@ -148,6 +149,7 @@ interface TableProps {
   attempt: Attempt;
   ranks: ReadonlyMap<number, Rank>;
   samples: ReadonlyMap<number, Sample>;
+  suspects: ReadonlySet<number>;
 }
 
 interface Sorting {
@@ -156,22 +158,22 @@ interface Sorting {
 }
 
 // The rows in order, and the columns of which something is known.
-function useRows({ attempt, ranks, samples }: TableProps, sorting: Sorting | null) {
+function useRows({ attempt, ranks, samples, suspects }: TableProps, sorting: Sorting | null) {
   return useMemo(() => {
     const all = [...ranks.values()].map((rank) => ({
       rank,
-      state: shown_state(rank.state, attempt.state),
+      state: shown_state(rank, attempt.state, suspects),
       sample: samples.get(rank.rank),
     }));
     // Without a wish: failures first where there are some, else by rank.
-    const troubled = all.some(({ state }) => state === "failed" || state === "lost");
+    const troubled = all.some(({ state }) => kTroubled.has(state));
     const title = sorting?.title ?? (troubled ? "state" : "rank");
     const column = kColumns.find((one) => one.title === title);
     const rows = column ? sort_rows(all, column, sorting?.reversed ?? false) : all;
     const unknown = (value: number | string | null) => value === null || value === -1;
     const columns = kColumns.filter(({ key }) => !rows.every((row) => unknown(key(row))));
     return { rows, columns };
-  }, [ranks, samples, sorting, attempt.state]);
+  }, [ranks, samples, suspects, sorting, attempt.state]);
 }
 
 export function RankTable(props: TableProps) {

@@ -70,6 +70,44 @@ function Bar({
   );
 }
 
+// Parts of an attempt in which nothing moved.
+function Stalls({
+  attempts,
+  from,
+  scale,
+  end,
+}: {
+  attempts: readonly Attempt[];
+  from: number;
+  scale: number;
+  end: number;
+}) {
+  const stalls = attempts.flatMap((attempt) =>
+    (attempt.stalls ?? []).map((stall) => ({
+      stall,
+      until:
+        stall.lasted_us != null
+          ? stall.since_us + stall.lasted_us
+          : stall.over
+            ? (attempt.ended_us ?? end)
+            : end,
+    })),
+  );
+  return stalls.map(({ stall, until }) => {
+    const left = Math.max(0, (stall.since_us - from) * scale);
+    const right = Math.min(100, (until - from) * scale);
+    if (right < 0 || left > 100 || right < left) return null;
+    const title = `no progress for ${span_text((until - stall.since_us) / 1e6)}: ${stall.text}`;
+    return (
+      <div
+        class="stall-bar"
+        title={title}
+        style={{ left: `${left}%`, width: `${Math.max(0.3, right - left)}%` }}
+      />
+    );
+  });
+}
+
 const kMarked = new Set<Group>(["failures", "nodes", "signals", "trouble"]);
 
 function Marks({
@@ -212,6 +250,7 @@ export function Timeline({ job, attempts, events, whole, zoom, set_zoom }: Props
           {attempts.map((attempt) => (
             <Bar key={attempt.attempt} attempt={attempt} from={from} scale={scale} end={end} />
           ))}
+          <Stalls attempts={attempts} from={from} scale={scale} end={end} />
         </div>
         <Marks events={events} from={from} scale={scale} />
         <Axis start_s={start_s} length_s={length_s} />
