@@ -9,6 +9,7 @@ import argparse
 import csv
 import gzip
 import os
+import queue
 import signal
 
 import torch
@@ -44,10 +45,17 @@ def accuracy(model, test_set):
         return (model(images).argmax(dim=1) == digits).float().mean().item()
 
 
-def die_if_asked(args, rank, epoch):
-    first_attempt = os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") == "0"
-    if first_attempt and epoch == args.die_at_epoch and rank == args.die_rank:
+def wait_for_a_shard():
+    queue.Queue().get()  # nobody puts one in
+
+
+def hurt_if_asked(args, rank, epoch):
+    if os.environ.get("TORCHELASTIC_RESTART_COUNT", "0") != "0":
+        return
+    if epoch == args.die_at_epoch and rank == args.die_rank:
         os.kill(os.getpid(), signal.SIGKILL)
+    if epoch == args.hang_at_epoch and rank == args.hang_rank:
+        wait_for_a_shard()
 
 
 # The mean loss over this rank's part of the images. It is not averaged over the ranks: PyTorch 1.13
@@ -72,6 +80,8 @@ def arguments():
     parser.add_argument("--checkpoint", help="file to resume from and to write after each epoch")
     parser.add_argument("--die-at-epoch", type=int, help="kill one rank here, on the first attempt")
     parser.add_argument("--die-rank", type=int, default=1)
+    parser.add_argument("--hang-at-epoch", type=int, help="stop one rank's work here, likewise")
+    parser.add_argument("--hang-rank", type=int, default=1)
     return parser.parse_args()
 
 
@@ -100,7 +110,7 @@ def main():
 
     for epoch in range(first_epoch, args.epochs):
         sampler.set_epoch(epoch)
-        loss = train_epoch(model, loader, optimizer, lambda: die_if_asked(args, rank, epoch))
+        loss = train_epoch(model, loader, optimizer, lambda: hurt_if_asked(args, rank, epoch))
         if rank == 0:
             right = accuracy(network, test_set)
             print(f"epoch {epoch}  loss {loss:.3f}  test accuracy {right:.1%}", flush=True)
