@@ -165,7 +165,7 @@ test("a stall that is over is seen on the timeline, and its stacks are found", a
     "no progress for 6 min: rank 1 spins",
   );
   await page.locator(".events").getByText("the job goes on: rank 1 wrote again").waitFor();
-  const saved = page.getByRole("region", { name: "Saved evidence" });
+  const saved = page.getByRole("region", { name: "Stacks of the running workers" });
   await saved.getByText("/runs/recorded/attempt_0/stacks_0").waitFor();
   await saved.getByText("rank 1: spin").waitFor();
   await check_axe(page, "a stall that is over");

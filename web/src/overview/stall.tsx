@@ -8,6 +8,7 @@ import { now_us } from "../now";
 import { Ranks } from "./ranks_link";
 
 const kSavedShown = 8;
+const kSavedTitle = "Stacks of the running workers";
 
 function SavedItem({ saved }: { saved: Saved }) {
   return (
@@ -36,11 +37,9 @@ function SavedItem({ saved }: { saved: Saved }) {
 }
 
 // The newest first.
-export function SavedList({ saved }: { saved: readonly Saved[] }) {
-  if (!saved.length) return null;
+function SavedItems({ saved }: { saved: readonly Saved[] }) {
   return (
-    <div class="saved">
-      <h3>Stacks of the running workers</h3>
+    <>
       <ul aria-label="Saved evidence">
         {saved
           .slice(-kSavedShown)
@@ -52,6 +51,17 @@ export function SavedList({ saved }: { saved: readonly Saved[] }) {
       {saved.length > kSavedShown && (
         <p class="muted">and {plural(saved.length - kSavedShown, "earlier folder")}</p>
       )}
+    </>
+  );
+}
+
+// Within a card about something else.
+export function SavedList({ saved }: { saved: readonly Saved[] }) {
+  if (!saved.length) return null;
+  return (
+    <div class="saved">
+      <h3>{kSavedTitle}</h3>
+      <SavedItems saved={saved} />
     </div>
   );
 }
@@ -59,8 +69,9 @@ export function SavedList({ saved }: { saved: readonly Saved[] }) {
 export function SavedCard({ saved }: { saved: readonly Saved[] }) {
   if (!saved.length) return null;
   return (
-    <section class="card" aria-label="Saved evidence">
-      <SavedList saved={saved} />
+    <section class="card saved" aria-labelledby="saved-title">
+      <h2 id="saved-title">{kSavedTitle}</h2>
+      <SavedItems saved={saved} />
     </section>
   );
 }
