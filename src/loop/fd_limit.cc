@@ -16,8 +16,9 @@ namespace {
 
 // muster's own: loop, console, files, signals.
 constexpr uint64_t kOwnDescriptors = 64;
-// Two pipes, two log files and the files of their times, a pidfd, a cgroup file and a page.
-constexpr uint64_t kDescriptorsPerWorker = 9;
+// Two pipes, two log files and the files of their times, a pidfd, a cgroup file, a page and a file
+// for its progress.
+constexpr uint64_t kDescriptorsPerWorker = 10;
 // Each process group of a PyTorch worker opens one or two.
 constexpr uint64_t kStoreConnectionsPerWorker = 10;
 

@@ -86,6 +86,14 @@ TEST_CASE_FIXTURE(PlanFixture, "a worker's page is its own, or it has none") {
   CHECK(variable(plan({"x"}), 0, name) == "");
 }
 
+TEST_CASE_FIXTURE(PlanFixture, "so is the file for its progress") {
+  const std::string name = "MUSTER_PROGRESS";
+  CHECK(variable(plan({"x"}), 0, name, std::nullopt, {"", "", "", "/proc/7/fd/8"}) ==
+        "/proc/7/fd/8");
+  environment.emplace_back(name + "=/proc/1/fd/3");
+  CHECK(variable(plan({"x"}), 0, name) == "");
+}
+
 TEST_CASE_FIXTURE(PlanFixture,
                   "what the launcher's environment says about ranks is replaced, once") {
   environment.insert(environment.begin(),

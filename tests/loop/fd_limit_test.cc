@@ -32,7 +32,7 @@ TEST_CASE("the table of descriptors has room for the workers before they come") 
 
 TEST_CASE("a limit is too low from what the workers may need on") {
   const DescriptorNeed need = descriptors_for(100);
-  CHECK(need.own == 64 + 100 * 9);
+  CHECK(need.own == 64 + 100 * 10);
   CHECK(need.most == need.own + 100 * 10);
   CHECK_FALSE(fd_limit_too_low({0, need.most, need.most}, 100));
   const auto line = fd_limit_too_low({0, need.most - 1, need.most - 1}, 100);

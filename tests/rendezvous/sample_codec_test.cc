@@ -27,6 +27,11 @@ RankSample full_sample(int rank) {
   sample.loss = -0.125;
   sample.heartbeat_us = kNow - 20'000;
   sample.values = {{"accuracy", 0.93}, {"lr", 1e-3}};
+  sample.alive_us = kNow - 61'000'000;
+  sample.spins = true;
+  sample.state = 'D';
+  sample.wait_channel = "fuse_wait_on_request";
+  sample.traceback = "ValueError: bad sh\xC3\xA4pe (train.py:41)";
   return sample;
 }
 
@@ -56,6 +61,11 @@ void check_equal(const RankSample& a, const RankSample& b) {
   CHECK(a.loss == b.loss);
   CHECK(a.heartbeat_us == b.heartbeat_us);
   CHECK(a.values == b.values);
+  CHECK(a.alive_us == b.alive_us);
+  CHECK(a.spins == b.spins);
+  CHECK(a.state == b.state);
+  CHECK(a.wait_channel == b.wait_channel);
+  CHECK(a.traceback == b.traceback);
   CHECK(!a.operations == !b.operations);
 }
 
@@ -98,9 +108,24 @@ TEST_CASE("a sample is small") {
     RankSample sample = full_sample(rank);
     sample.loss.reset();
     sample.values.clear();
+    sample.wait_channel.clear();
+    sample.traceback.clear();
     samples.push_back(sample);
   }
   CHECK(encode_samples(0, samples).size() < 8 * 40);
+}
+
+TEST_CASE("however long a traceback ends, it travels cut") {
+  RankSample sample = full_sample(0);
+  sample.traceback.assign(100'000, 'x');
+  sample.wait_channel.assign(1'000, 'y');
+  const std::string bytes = encode_samples(0, {sample});
+  CHECK(bytes.size() < most_bytes_of(sample));
+  const Decoded back = decode(bytes);
+  REQUIRE(back.good);
+  CHECK(back.samples[0].traceback.size() > 200);
+  CHECK(back.samples[0].traceback.size() < 300);
+  CHECK(back.samples[0].wait_channel.size() == 64);
 }
 
 TEST_CASE("every sample that was cut is refused") {
@@ -121,7 +146,7 @@ TEST_CASE("another version is refused") {
 TEST_CASE("no more samples than the limit go into a message or come out of one") {
   const std::vector<RankSample> many(kMaxSamplesPerMessage + 1, full_sample(0));
   CHECK(decode(encode_samples(0, many)).samples.size() == kMaxSamplesPerMessage);
-  std::string claim("\x02\x00\x81\x08", 4);  // 1025 of them
+  std::string claim("\x03\x00\x81\x08", 4);  // 1025 of them
   CHECK_FALSE(decode(claim + std::string(1'000'000, '\0')).good);
 }
 
@@ -144,14 +169,14 @@ TEST_CASE("what is no number is left out, and is refused when it comes") {
   RankSample only_loss;
   only_loss.loss = 1.0;
   std::string bytes = encode_samples(0, {only_loss});
-  bytes.replace(bytes.size() - 9, 8, "\xff\xff\xff\xff\xff\xff\xff\xff");
+  bytes.replace(bytes.size() - 10, 8, "\xff\xff\xff\xff\xff\xff\xff\xff");
   CHECK_FALSE(decode(bytes).good);
 }
 
 TEST_CASE("numbers that never end or do not fit are refused") {
-  CHECK_FALSE(decode("\x02" + std::string(100, '\xff')).good);
+  CHECK_FALSE(decode("\x03" + std::string(100, '\xff')).good);
   // A rank below 0: attempt 0, one sample, distance -1.
-  CHECK_FALSE(decode(std::string("\x02\x00\x01\x01\x00\x00\x00", 7)).good);
+  CHECK_FALSE(decode(std::string("\x03\x00\x01\x01\x00\x00\x00", 7)).good);
 }
 
 }  // namespace muster

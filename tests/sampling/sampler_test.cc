@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "job/job_story.h"
 #include "logs/job_logs_fixture.h"
@@ -20,13 +22,16 @@ struct SamplerTest : JobLogsTest {
   std::unique_ptr<Sampler> sampler;
   int looks = 0;
   std::shared_ptr<const UniqueFd> page;  // of all workers
+  Milliseconds every{10'000};
+  std::shared_ptr<const UniqueFd> progress;  // likewise
 
   void run(const std::vector<std::string>& scripts) {
     const int workers = static_cast<int>(scripts.size());
     begin(workers);
     sampler = std::make_unique<Sampler>(
-        loop, Sampler::Parts{[this]() -> const JobState& { return story.state; }, *logs, plan,
-                             kProc, [this](int) { return page; }});
+        loop,
+        Sampler::Parts{[this]() -> const JobState& { return story.state; }, *logs, plan, kProc,
+                       [this](int) { return page; }, every, [this](int) { return progress; }});
     sampler->set_on_look([this] { ++looks; });
     story.start(workers);
     event::AttemptStarted started;
@@ -144,6 +149,57 @@ TEST_CASE_FIXTURE(SamplerTest, "a worker's GPU is found by its process") {
   CHECK(samples[0].gpu_memory_bytes == 12345);
 }
 
+namespace {
+
+int64_t quiet_us(const RankSample& sample) {
+  return sample.alive_us > 0 ? sample.time_us - sample.alive_us : 0;
+}
+
+}  // namespace
+
+TEST_CASE_FIXTURE(SamplerTest, "each sign of life counts, and each way to show none is told") {
+  every = Milliseconds(1'000);
+  run({"sleep 100", "while :; do :; done", "while :; do echo; sleep 0.3; done",
+       "echo 'Traceback (most recent call last):' >&2; echo '  File \"a.py\", line 1' >&2; "
+       "echo 'KeyError: 7' >&2; sleep 100"});
+  std::vector<RankSample> samples;
+  REQUIRE(run_until([&] {
+    samples = sampler->samples();
+    return samples.size() == 4 && quiet_us(samples[0]) > 2'500'000 && samples[1].spins &&
+           quiet_us(samples[1]) > 2'500'000 && !samples[3].traceback.empty();
+  }));
+  CHECK(samples[0].state == 'S');
+  CHECK(samples[0].wait_channel.find("sleep") != std::string::npos);
+  CHECK_FALSE(samples[0].spins);
+  CHECK(samples[0].traceback.empty());
+  CHECK(quiet_us(samples[2]) < 2'000'000);
+  CHECK(samples[3].traceback.find("KeyError: 7") == 0);
+}
+
+TEST_CASE_FIXTURE(SamplerTest,
+                  "what a worker writes into its file is its step, and a sign of life") {
+  every = Milliseconds(1'000);
+  progress = std::make_shared<const UniqueFd>(::memfd_create("progress", MFD_CLOEXEC));
+  run({"echo 'step 3/10'; sleep 100"});
+  samples_when([](const RankSample& one) { return quiet_us(one) > 1'500'000; });
+  REQUIRE(::write(progress->get(), "7/9", 3) == 3);
+  const auto samples = samples_when([](const RankSample& one) { return one.step == 7; });
+  CHECK(samples[0].steps == 9);
+  CHECK(quiet_us(samples[0]) == 0);
+}
+
+TEST_CASE_FIXTURE(SamplerTest, "a line at this moment ends the silence at once") {
+  every = Milliseconds(1'000);
+  run({"read x < " + dir.path + "/fifo; echo; sleep 100"});
+  REQUIRE(::mkfifo((dir.path + "/fifo").c_str(), 0600) == 0);
+  samples_when([](const RankSample& one) { return quiet_us(one) > 1'500'000; });
+  const UniqueFd fifo(::open((dir.path + "/fifo").c_str(), O_WRONLY | O_CLOEXEC));
+  REQUIRE(::write(fifo.get(), "go\n", 3) == 3);
+  samples_when([](const RankSample& one) {
+    return one.last_output_us > 0 && one.alive_us >= one.last_output_us;
+  });
+}
+
 TEST_CASE_FIXTURE(ServerTest, "what a worker reports in the store wins over its lines") {
   ReportedProgress reported;
   std::vector<RankSample> samples(2);
@@ -155,6 +211,13 @@ TEST_CASE_FIXTURE(ServerTest, "what a worker reports in the store wins over its 
   CHECK(samples[1].step == 5);
   CHECK(samples[1].steps == 10);
   CHECK(samples[1].loss == 2.0);
+  // A new step is a sign of life.
+  samples[1].alive_us = samples[1].time_us = 1'000'000;
+  samples[1].spins = true;
+  server->set("/muster/progress/1", R"({"step": 6})");
+  reported.add(0, *server, samples);
+  CHECK(samples[1].alive_us > 1'700'000'000'000'000);
+  CHECK_FALSE(samples[1].spins);
   server->set("/muster/progress/1", "nonsense");
   samples[1] = RankSample();
   samples[1].rank = 1;

@@ -56,3 +56,20 @@ TEST_CASE("no page is made where workers would have no descriptors left") {
   CHECK(path.error().message.find("open files") != std::string::npos);
   CHECK_FALSE(many.find(0));
 }
+
+TEST_CASE("a file for progress can be written again and again, under its path") {
+  WorkerPages pages(1);
+  const Result<std::string> path = pages.make_progress(0);
+  REQUIRE(path);
+  REQUIRE(pages.find_progress(0));
+  for (std::string_view text : {"step 812", "step 9"}) {
+    const UniqueFd opened(::open(path->c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
+    REQUIRE(opened);
+    REQUIRE(::write(opened.get(), text.data(), text.size()) == static_cast<ssize_t>(text.size()));
+    char bytes[32];
+    const ssize_t got = ::pread(pages.find_progress(0)->get(), bytes, sizeof bytes, 0);
+    CHECK(std::string_view(bytes, static_cast<size_t>(std::max<ssize_t>(0, got))) == text);
+  }
+  CHECK_FALSE(pages.find_progress(1));
+  CHECK_FALSE(pages.find(0));
+}

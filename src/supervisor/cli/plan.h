@@ -58,6 +58,7 @@ struct AttemptFiles {
   std::string error_file;  // empty when logs are off
   std::string timer_file;  // empty without a watchdog: what is inherited stays
   std::string page;        // nccl/report/worker_page.h; empty if there is none
+  std::string progress{};  // MUSTER_PROGRESS; empty if there is none
 };
 
 // The whole environment of `worker` in one attempt.

@@ -71,9 +71,11 @@ Environment environment_for(const LaunchPlan& plan, const WorkerPlan& worker,
   set_variable(whole, "TORCHELASTIC_ERROR_FILE", files.error_file);
   if (!files.timer_file.empty()) set_variable(whole, "TORCHELASTIC_TIMER_FILE", files.timer_file);
   // One that is inherited is our own, where a worker of another muster has started us.
-  if (!files.page.empty() || lookup(whole, worker_page::kVariable)) {
-    set_variable(whole, worker_page::kVariable, files.page);
-  }
+  auto set_own = [&whole](std::string_view name, const std::string& path) {
+    if (!path.empty() || lookup(whole, name)) set_variable(whole, name, path);
+  };
+  set_own(worker_page::kVariable, files.page);
+  set_own(kProgressVariable, files.progress);
   return whole;
 }
 

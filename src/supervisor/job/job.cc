@@ -153,9 +153,10 @@ Result<void> Job::start_worker(const WorkerPlan& worker) {
   SpawnSpec spec;
   spec.executable = worker.executable;
   spec.argv = worker.argv;
-  spec.environment = environment_for(parts_.plan, worker, assignment_,
-                                     AttemptFiles{parts_.logs.error_file(local_rank),
-                                                  watchdogs_->timer_path(), make_page(local_rank)});
+  spec.environment = environment_for(
+      parts_.plan, worker, assignment_,
+      AttemptFiles{parts_.logs.error_file(local_rank), watchdogs_->timer_path(),
+                   usable(pages_->make(local_rank)), usable(pages_->make_progress(local_rank))});
   spec.stdio = std::move(*stdio);
   spec.controlling_terminal =
       parts_.plan.options.pty && spec.stdio[0].kind == StdioSource::Kind::kFd;
@@ -175,12 +176,11 @@ Result<void> Job::start_worker(const WorkerPlan& worker) {
 }
 
 // A job runs as well without.
-std::string Job::make_page(int local_rank) {
-  Result<std::string> path = pages_->make(local_rank);
-  if (path) return *path;
+std::string Job::usable(const Result<std::string>& page) {
+  if (page) return *page;
   if (!std::exchange(told_no_pages_, true)) {
     parts_.recorder.trouble("pages",
-                            "no pages for the workers to report in: " + path.error().message);
+                            "no pages for the workers to report in: " + page.error().message);
   }
   return "";
 }

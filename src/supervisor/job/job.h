@@ -89,6 +89,11 @@ class Job {
     return pages_ ? pages_->find(local_rank) : nullptr;
   }
 
+  // And the file into which it may write its progress; likewise.
+  std::shared_ptr<const UniqueFd> progress_file(int local_rank) const {
+    return pages_ ? pages_->find_progress(local_rank) : nullptr;
+  }
+
   // The job ended here because muster's other process was killed.
   bool front_lost() const { return front_lost_; }
 
@@ -102,7 +107,7 @@ class Job {
   void start_group();
   void record_attempt();
   Result<void> start_worker(const WorkerPlan& worker);
-  std::string make_page(int local_rank);
+  std::string usable(const Result<std::string>& page);
   void on_worker_exit(const WorkerEnd& end);
   void note_failure(int rank, const WorkerEnd& end);
   void on_hold_over(int rank);

@@ -244,6 +244,7 @@ void RemoteAgents::measured(const Agent& agent, message::Samples samples) {
     sample.time_us += agent.clock_offset_us;
     if (sample.last_output_us != 0) sample.last_output_us += agent.clock_offset_us;
     if (sample.heartbeat_us != 0) sample.heartbeat_us += agent.clock_offset_us;
+    if (sample.alive_us != 0) sample.alive_us += agent.clock_offset_us;
   }
   outside_.samples(samples.attempt, std::move(samples.samples));
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // A sample is the distance of its rank from the one before, that of its time, a byte that says
 // which of the measured values follow, and one for those of the worker's page. Rates of cores are
-// in thousandths.
+// in thousandths. A third byte is about its signs of life.
 #include "supervisor/rendezvous/sample_codec.h"
 
 #include <algorithm>
@@ -23,16 +23,22 @@ using packed::put_signed;
 using packed::put_text;
 using packed::Reader;
 
-constexpr uint8_t kVersion = 2;
+constexpr uint8_t kVersion = 3;
 constexpr int kMaxRank = 1 << 30;
 constexpr int64_t kMaxTimeUs = int64_t{1} << 60;
 constexpr int64_t kMaxCount = int64_t{1} << 60;
 constexpr double kMaxRate = 1e6;  // cores, GPUs
 
+constexpr size_t kMaxChannel = 64;
+constexpr size_t kMaxTraceback = 256;  // characters; each takes four bytes at most
+
 constexpr size_t kMaxValueName = 4 * worker_page::kValueName;
 
 // Of the second byte.
 enum PageFlag : uint8_t { kHeartbeat = 1, kValues = 2, kOperations = 4 };
+
+// Of the third one.
+enum LifeFlag : uint8_t { kAlive = 1, kSpins = 2, kState = 4, kChannel = 8, kTraceback = 16 };
 
 enum Flag : uint8_t {
   kCpu = 1,
@@ -82,6 +88,21 @@ void put_page_part(std::string& out, const RankSample& sample) {
   if (sample.operations) out += encode_operations(*sample.operations);
 }
 
+void put_life_part(std::string& out, const RankSample& sample) {
+  uint8_t more = 0;
+  const bool alive = sample.alive_us > 0 && in(sample.alive_us, kMaxTimeUs);
+  more |= alive ? kAlive : 0;
+  more |= sample.spins ? kSpins : 0;
+  more |= sample.state != 0 ? kState : 0;
+  more |= sample.wait_channel.empty() ? 0 : kChannel;
+  more |= sample.traceback.empty() ? 0 : kTraceback;
+  out += static_cast<char>(more);
+  if (alive) put_signed(out, sample.alive_us - sample.time_us);
+  if (more & kState) out += sample.state;
+  if (more & kChannel) put_text(out, sample.wait_channel.substr(0, kMaxChannel));
+  if (more & kTraceback) put_text(out, cut_line(sample.traceback, kMaxTraceback));
+}
+
 void put_sample(std::string& out, const RankSample& sample) {
   const uint8_t flags = flags_of(sample);
   out += static_cast<char>(flags);
@@ -97,6 +118,7 @@ void put_sample(std::string& out, const RankSample& sample) {
   if (flags & kSpeed) put_double(out, sample.steps_per_s);
   if (flags & kLoss) put_double(out, *sample.loss);
   put_page_part(out, sample);
+  put_life_part(out, sample);
 }
 
 double rate(Reader& reader) {
@@ -109,6 +131,18 @@ void read_values(Reader& reader, RankSample& sample) {
     std::string name = clean_line(reader.text(kMaxValueName));
     sample.values.emplace_back(std::move(name), reader.real(-kMaxNumber));
   }
+}
+
+void read_life(Reader& reader, RankSample& sample) {
+  const uint8_t more = reader.byte();
+  if (more & kAlive) sample.alive_us = reader.near(sample.time_us, kMaxTimeUs);
+  sample.spins = (more & kSpins) != 0;
+  if (more & kState) {
+    const auto state = static_cast<char>(reader.byte());
+    sample.state = state > ' ' && state < 127 ? state : '?';
+  }
+  if (more & kChannel) sample.wait_channel = clean_line(reader.text(kMaxChannel));
+  if (more & kTraceback) sample.traceback = clean_line(reader.text(4 * kMaxTraceback));
 }
 
 void read_sample(Reader& reader, RankSample& sample) {
@@ -132,14 +166,16 @@ void read_sample(Reader& reader, RankSample& sample) {
     decode_operations(reader, *operations);
     sample.operations = std::move(operations);
   }
+  read_life(reader, sample);
 }
 
 }  // namespace
 
 size_t most_bytes_of(const RankSample& sample) {
-  constexpr size_t kMeasured = 128;
+  constexpr size_t kMeasured = 256;
   constexpr size_t kOfValue = kMaxValueName + 10;
   size_t bytes = kMeasured + sample.values.size() * kOfValue;
+  bytes += std::min(sample.traceback.size(), 4 * kMaxTraceback);
   if (sample.operations) bytes += encode_operations(*sample.operations).size();
   return bytes;
 }

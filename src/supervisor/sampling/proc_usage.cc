@@ -41,6 +41,14 @@ class Owners {
   std::unordered_map<int, int> parent_of_;
 };
 
+// Sums of these are as good as never equal for other sets of processes.
+uint64_t hash_of(const ProcStat& stat) {
+  uint64_t bits = (stat.start_time << 22) ^ static_cast<uint64_t>(stat.pid);
+  bits = (bits ^ (bits >> 30)) * 0xbf58476d1ce4e5b9ULL;
+  bits = (bits ^ (bits >> 27)) * 0x94d049bb133111ebULL;
+  return bits ^ (bits >> 31);
+}
+
 }  // namespace
 
 ProcLook look_at_processes(const std::vector<int>& roots, const std::string& proc) {
@@ -49,6 +57,7 @@ ProcLook look_at_processes(const std::vector<int>& roots, const std::string& pro
   const int64_t page = ::sysconf(_SC_PAGESIZE);
   ProcLook look;
   look.usage.resize(roots.size());
+  look.members.resize(roots.size());
   for (const ProcStat& stat : all) {
     const std::optional<size_t> owner = owners.owner(stat);
     if (!owner) continue;
@@ -56,6 +65,10 @@ ProcLook look_at_processes(const std::vector<int>& roots, const std::string& pro
     ProcUsage& sum = look.usage[*owner];
     sum.cpu_ticks += stat.cpu_ticks;
     sum.rss_bytes += stat.resident_pages * page;
+    sum.system_ticks += stat.system_ticks;
+    sum.faults += stat.faults;
+    sum.members += hash_of(stat);
+    look.members[*owner].push_back({stat.pid, stat.ppid, stat.state});
     if (stat.pid != roots[*owner]) continue;
     sum.found = true;
     sum.start_time = stat.start_time;

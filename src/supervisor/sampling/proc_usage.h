@@ -19,11 +19,21 @@ struct ProcUsage {
   // in its parent, so the sum only grows as long as parents wait for their children.
   uint64_t cpu_ticks = 0;
   int64_t rss_bytes = 0;  // pages that several share count for each of them
+  uint64_t system_ticks = 0;
+  uint64_t faults = 0;
+  uint64_t members = 0;  // changes when one of them comes or goes
+};
+
+struct ProcMember {
+  int pid = 0;
+  int ppid = 0;
+  char state = '?';
 };
 
 struct ProcLook {
-  std::vector<ProcUsage> usage;             // in the order of the roots
-  std::unordered_map<int, size_t> root_of;  // of every process that belongs to one: which
+  std::vector<ProcUsage> usage;                  // in the order of the roots
+  std::unordered_map<int, size_t> root_of;       // of every process that belongs to one: which
+  std::vector<std::vector<ProcMember>> members;  // in the order of the roots
 };
 
 // One look at every process of the machine; blocks.

@@ -21,6 +21,11 @@ void ReportedProgress::add(int attempt, const StoreServer& store,
     if (*text != report.text) {
       report.track.note(parse_report(*text), now_us);
       report.text = std::move(*text);
+      report.changed_us = now_us;
+    }
+    if (sample.alive_us > 0 && report.changed_us > sample.alive_us) {
+      sample.alive_us = report.changed_us;
+      sample.spins = false;
     }
     const Progress& progress = report.track.now();
     if (progress.step >= 0) {

@@ -22,6 +22,7 @@ class ReportedProgress {
   struct Report {
     std::string text;
     ProgressTrack track;
+    int64_t changed_us = 0;  // unix
   };
   int attempt_ = -1;
   std::unordered_map<int, Report> reports_;  // by rank

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -14,6 +16,7 @@
 #include "supervisor/job/state.h"
 #include "supervisor/logs/job_logs.h"
 #include "supervisor/sampling/gpu_watch.h"
+#include "supervisor/sampling/life_look.h"
 #include "supervisor/sampling/proc_usage.h"
 #include "supervisor/sampling/progress_track.h"
 #include "supervisor/status/rank_sample.h"
@@ -21,9 +24,9 @@
 namespace muster {
 
 // Measures this node's workers: processors and memory from /proc, GPUs, what they last wrote, how
-// far they say they are, and what their pages tell. Every ten seconds while workers run, oftener
-// while somebody asks; nothing of it in the loop but taking and handing out. Owned by the
-// supervisor's main.
+// far they say they are, what their pages tell, and whether they do anything at all. Every ten
+// seconds while workers run, oftener while somebody asks and where a short --hang-timeout wants it;
+// nothing of it in the loop but taking and handing out. Owned by the supervisor's main.
 class Sampler {
  public:
   struct Parts {
@@ -33,8 +36,10 @@ class Sampler {
     std::string proc = kProc;
     // A worker's page of shared memory; null: there is none. May be missing.
     std::function<std::shared_ptr<const UniqueFd>(int local_rank)> page{};
+    Milliseconds every{10'000};
+    // The file into which a worker may write its progress; likewise.
+    std::function<std::shared_ptr<const UniqueFd>(int local_rank)> progress{};
   };
-  static constexpr Milliseconds kEvery{10'000};
   static constexpr Milliseconds kFirst{1'500};  // after the first worker has started
   // Who asks gets what is there; if that is older than this, a new look begins.
   static constexpr Milliseconds kFresh{1'500};
@@ -59,12 +64,20 @@ class Sampler {
     RankSample sample;
     ProgressTrack progress;
     ProcUsage usage;
+    Clock::time_point at{};  // of that
+    std::optional<LifeDetail> detail;
+    LifeTrack life;
+    uint64_t calls = 0;           // operations that it has begun
+    int64_t traceback_of_us = 0;  // when the output came whose traceback is known
+    int64_t told_us = 0;          // when it wrote its progress, by that file's clock
   };
 
   void look();
   std::shared_ptr<Work> plan_work() const;
   void take(const Work& work);
   void take_one(const Work& work, size_t at, const GpuShare& gpu);
+  void take_life(const Work& work, size_t at, Measured& measured);
+  Milliseconds fresh() const { return std::min(kFresh, parts_.every / 2); }
   void begin_attempt(int attempt);
   void arm(Milliseconds delay);
 

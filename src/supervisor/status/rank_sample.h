@@ -36,6 +36,8 @@ struct RankSample {
   bool spins = false;          // since then it used a core and did nothing else
   char state = 0;              // of its main thread: 'R', 'S', 'D', 'T', ...; 0: unknown
   std::string wait_channel{};  // where that thread waits in the kernel, "" if unknown
+  // How its stderr ends, if that is a Python traceback, while it shows no life: one line.
+  std::string traceback{};
 };
 
 }  // namespace muster

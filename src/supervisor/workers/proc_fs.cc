@@ -114,14 +114,26 @@ std::optional<ProcStat> parse_proc_stat(std::string_view text) {
       !take_number(rest, stat.session)) {
     return std::nullopt;
   }
-  constexpr int kFieldsToTimes = 7;      // tty_nr (7th field) to cmajflt (13th)
+  constexpr int kFieldsToFaults = 3;     // tty_nr (7th field) to flags (9th)
   constexpr int kFieldsToStartTime = 4;  // priority (18th) to itrealvalue (21st)
-  for (int i = 0; i < kFieldsToTimes; ++i)
+  for (int i = 0; i < kFieldsToFaults; ++i)
     take_field(rest);
+  auto take_count = [&rest](uint64_t& count) {
+    int64_t number = 0;
+    if (!take_number(rest, number)) return false;
+    count = static_cast<uint64_t>(std::max<int64_t>(0, number));
+    return true;
+  };
+  for (int i = 0; i < 4; ++i) {  // minflt, cminflt, majflt, cmajflt
+    uint64_t count = 0;
+    if (!take_count(count)) return std::nullopt;
+    stat.faults += count;
+  }
   for (int i = 0; i < 4; ++i) {  // utime, stime, cutime, cstime
-    int64_t ticks = 0;
-    if (!take_number(rest, ticks)) return std::nullopt;
-    stat.cpu_ticks += static_cast<uint64_t>(std::max<int64_t>(0, ticks));
+    uint64_t ticks = 0;
+    if (!take_count(ticks)) return std::nullopt;
+    stat.cpu_ticks += ticks;
+    if (i % 2 == 1) stat.system_ticks += ticks;
   }
   for (int i = 0; i < kFieldsToStartTime; ++i)
     take_field(rest);

@@ -23,6 +23,8 @@ struct ProcStat {
   // Clock ticks in which it ran, with those of the children that it has waited for.
   uint64_t cpu_ticks = 0;
   int64_t resident_pages = 0;
+  uint64_t system_ticks = 0;  // of them in the kernel
+  uint64_t faults = 0;        // pages that it had to be given, with those children likewise
 
   bool same_process(const ProcStat& other) const {
     return pid == other.pid && start_time == other.start_time;

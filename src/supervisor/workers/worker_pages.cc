@@ -39,21 +39,31 @@ WorkerPages::WorkerPages(int workers) {
   }
 }
 
-Result<std::string> WorkerPages::make(int local_rank) {
-  if (failed_) return *failed_;
-  Result<UniqueFd> page = make_page();
-  if (!page) {
-    failed_ = page.error();
+Result<std::string> WorkerPages::keep(Result<UniqueFd> file, Files& files, int local_rank) {
+  if (!file) {
+    failed_ = file.error();
     return *failed_;
   }
-  std::string path = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(page->get());
-  pages_[local_rank] = std::make_shared<const UniqueFd>(std::move(*page));
+  std::string path = "/proc/" + std::to_string(::getpid()) + "/fd/" + std::to_string(file->get());
+  files[local_rank] = std::make_shared<const UniqueFd>(std::move(*file));
   return path;
 }
 
-std::shared_ptr<const UniqueFd> WorkerPages::find(int local_rank) const {
-  const auto found = pages_.find(local_rank);
-  return found == pages_.end() ? nullptr : found->second;
+Result<std::string> WorkerPages::make(int local_rank) {
+  if (failed_) return *failed_;
+  return keep(make_page(), pages_, local_rank);
+}
+
+Result<std::string> WorkerPages::make_progress(int local_rank) {
+  if (failed_) return *failed_;
+  UniqueFd file(::memfd_create("muster-progress", MFD_CLOEXEC));
+  if (!file) return keep(errno_error(errno, "memfd_create"), progress_, local_rank);
+  return keep(std::move(file), progress_, local_rank);
+}
+
+std::shared_ptr<const UniqueFd> WorkerPages::find_in(const Files& files, int local_rank) {
+  const auto found = files.find(local_rank);
+  return found == files.end() ? nullptr : found->second;
 }
 
 }  // namespace muster
