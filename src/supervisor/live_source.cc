@@ -5,13 +5,16 @@
 #include <utility>
 
 #include "store/server.h"
+#include "supervisor/hang/stall_watch.h"
 
 namespace muster {
 
 LiveSource::LiveSource(Loop& loop, Parts parts)
     : parts_(std::move(parts)),
       sampler_(loop, {[this]() -> const JobState& { return state(); }, parts_.logs, parts_.plan,
-                      kProc, [this](int local_rank) { return parts_.job.page(local_rank); }}) {
+                      kProc, [this](int local_rank) { return parts_.job.page(local_rank); },
+                      look_interval(parts_.plan.options.hang_timeout),
+                      [this](int local_rank) { return parts_.job.progress_file(local_rank); }}) {
   if (parts_.run_dir.empty()) return;
   keeper_.emplace(
       loop, parts_.run_dir,
@@ -55,12 +58,17 @@ void LiveSource::take_samples(int attempt, const std::vector<RankSample>& sample
 }
 
 std::vector<RankSample> LiveSource::samples() {
-  parts_.link.watch_samples();
+  look_again();
   return known_samples();
 }
 
+void LiveSource::look_again() {
+  parts_.link.watch_samples();
+  sampler_.refresh();
+}
+
 std::vector<RankSample> LiveSource::known_samples() {
-  std::vector<RankSample> samples = own_samples();
+  std::vector<RankSample> samples = sampler_.last_samples();
   const AttemptState* attempt = state().current();
   if (attempt == nullptr) return samples;
   if (attempt->attempt == sampled_attempt_) {

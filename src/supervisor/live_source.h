@@ -39,6 +39,10 @@ class LiveSource final : public JobSource {
   // What was measured of other nodes' workers, where the coordinator is here.
   void take_samples(int attempt, const std::vector<RankSample>& samples);
 
+  // Of all ranks, without asking for fresher ones; and asks all nodes for such.
+  std::vector<RankSample> known_samples();
+  void look_again();
+
   // For the recorder: keeps the newest events and passes them on.
   void observe(const Event& event);
 
@@ -61,9 +65,6 @@ class LiveSource final : public JobSource {
   std::string restart(const std::string& who) override;
 
  private:
-  // Of all ranks, without asking other nodes for fresher ones.
-  std::vector<RankSample> known_samples();
-
   Parts parts_;
   std::deque<Event> recent_;
   int sampled_attempt_ = -1;                         // of what follows

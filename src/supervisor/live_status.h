@@ -38,6 +38,10 @@ class LiveStatus {
   void take_samples(int attempt, const std::vector<RankSample>& samples) {
     source_.take_samples(attempt, samples);
   }
+  // Of all ranks, where the coordinator is here.
+  std::vector<RankSample> known_samples() { return source_.known_samples(); }
+  void look_again() { source_.look_again(); }
+  std::vector<StoreWaiter> store_waiters() const { return source_.store_waiters(); }
 
  private:
   LiveStatus(Loop& loop, LiveSource::Parts parts);

@@ -8,12 +8,15 @@
 #include <chrono>
 #include <cstdio>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "loop/fd_limit.h"
 #include "loop/loop.h"
 #include "loop/timer.h"
 #include "loop/unique_fd.h"
+#include "supervisor/hang/hung_failure.h"
+#include "supervisor/hang/stall_watch.h"
 #include "supervisor/job/closing.h"
 #include "supervisor/job/event_log.h"
 #include "supervisor/job/job.h"
@@ -110,6 +113,8 @@ class Run {
   Result<void> build_logs();
   Result<void> build_link();
   Result<void> build_status();
+  void watch_for_stalls();
+  void respond_to(const Stall& stall);
   NodeFacts facts() const;
   void observe();
   void announce();
@@ -133,6 +138,7 @@ class Run {
   std::unique_ptr<EvidenceSaver> evidence_;
   std::unique_ptr<LiveStatus> status_;
   std::unique_ptr<FailureHook> hook_;  // of --on-failure, null without
+  std::optional<StallWatch> stall_watch_;
   std::unique_ptr<GuardChannel> guard_;
   FdLimit file_limit_;
   Owned<Timer> disk_timer_;
@@ -194,7 +200,33 @@ Result<void> Run::build_status() {
     if (!status_) return;
     if (auto line = status_->observe(event)) logs_->say("muster: " + *line);
   });
+  watch_for_stalls();
   return {};
+}
+
+void Run::watch_for_stalls() {
+  StallWatch::Parts parts;
+  parts.state = [this]() -> const JobState& { return recorder_.state(); };
+  parts.hosting = [this] { return status_ && link_ && link_->hosting(); };
+  parts.samples = [this] { return status_->known_samples(); };
+  parts.hurry = [this] { status_->look_again(); };
+  parts.store_waiters = [this] { return status_->store_waiters(); };
+  parts.record = [this](EventBody event) { recorder_.record(std::move(event)); };
+  parts.on_stall = [this](const Stall& stall) { respond_to(stall); };
+  stall_watch_.emplace(loop_, launch_.plan.options.hang_timeout, std::move(parts));
+  recorder_.observe([this](const JobState&, const Event& event) { stall_watch_->observe(event); });
+}
+
+// What was saved comes first, then the end, unless it goes on meanwhile.
+void Run::respond_to(const Stall& stall) {
+  const HangAction action = launch_.plan.options.hang_action;
+  const AttemptState* attempt = recorder_.state().current();
+  if (action == HangAction::kWarn || attempt == nullptr) return;
+  const int number = attempt->attempt;
+  evidence_->save("stalled", [this, stall, action, number](const event::EvidenceSaved& saved) {
+    if (action == HangAction::kDump || ended_ || !stall_watch_->stalled(number)) return;
+    link_->hung(hung_failure(recorder_.state(), stall, action == HangAction::kRestart, {saved}));
+  });
 }
 
 NodeFacts Run::facts() const {

@@ -175,6 +175,11 @@ TEST_CASE("bad values are usage errors that quote the value") {
                                Strings{"--nproc-per-node", "foo"},
                                Strings{"--monitor-interval", "0"},
                                Strings{"--shutdown-timeout", "-1"},
+                               Strings{"--hang-timeout", "-1"},
+                               Strings{"--hang-timeout", "soon"},
+                               Strings{"--hang-timeout", "60:shout"},
+                               Strings{"--hang-timeout", "60:"},
+                               Strings{"--hang-timeout", ":warn"},
                                Strings{"-r", "4"},
                                Strings{"--tee", "a:1"},
                                Strings{"--local-ranks-filter", "a"},
@@ -229,6 +234,19 @@ TEST_CASE("the shutdown time-out has an environment form that the option beats")
     mentions(error_of({"x"}, {std::string("TORCH_ELASTIC_SHUTDOWN_TIMEOUT=") + bad}),
              "TORCH_ELASTIC_SHUTDOWN_TIMEOUT=");
   }
+}
+
+TEST_CASE("a hang time-out is a time, or a time and what happens then") {
+  CHECK(options_of({"x"}).hang_timeout == std::chrono::minutes(5));
+  CHECK(options_of({"--hang-timeout", "0", "x"}).hang_timeout.count() == 0);
+  CHECK(options_of({"--hang-timeout", "1.5", "x"}).hang_timeout ==
+        std::chrono::milliseconds(1'500));
+  CHECK(options_of({"x"}).hang_action == HangAction::kDump);
+  const Options options = options_of({"--hang-timeout", "90:restart", "x"});
+  CHECK(options.hang_timeout == std::chrono::seconds(90));
+  CHECK(options.hang_action == HangAction::kRestart);
+  CHECK(options_of({"--hang-timeout", "90:fail", "x"}).hang_action == HangAction::kFail);
+  CHECK(options_of({"--hang-timeout", "90:warn", "x"}).hang_action == HangAction::kWarn);
 }
 
 TEST_CASE("the prefix template option beats its variable") {

@@ -55,6 +55,62 @@ TEST_CASE("the first notice stops all others in the same call, later ones stop n
   CHECK(round.last.empty());
 }
 
+TEST_CASE("a rank that hangs stops all, is the root, and what fails in the stop is no cause") {
+  Three round(1);
+  round.hang(3);
+  CHECK(round.ids<action::Stop>() == "hbc");
+  CHECK(round.all<action::Stop>()[0].order.reason == StopReason::kFailure);
+  CHECK(round.all<action::Stop>()[0].order.why == "rank 3 hangs");
+  round.fail("c", 4);
+  round.settle_failed("c", 4);
+  round.settle_stopped("b");
+  round.settle_stopped("h");
+  REQUIRE(round.verdict().root);
+  CHECK(round.verdict().root->kind == "hung");
+  CHECK(round.verdict().root->rank == 3);
+  CHECK(round.verdict().root->host == "node-b");
+  CHECK(round.verdict().root->node == 1);
+  CHECK(round.verdict().root->local_rank == 1);
+  CHECK(round.verdict().restarts);
+  CHECK(round.verdict().restart_count == 1);
+}
+
+TEST_CASE("a hang that no restart can heal ends the job, and so does one without a rank") {
+  Three round(1);
+  round.hang(-1, false);
+  CHECK(round.all<action::Stop>()[0].order.why == "the job stands still");
+  for (const char* id : {"h", "b", "c"})
+    round.settle_stopped(id);
+  REQUIRE(round.verdict().root);
+  CHECK(round.verdict().root->rank == -1);
+  CHECK_FALSE(round.verdict().restarts);
+  CHECK(round.end_of("h").outcome == Outcome::kFailed);
+  CHECK(round.end_of("h").exit_code == 1);
+}
+
+TEST_CASE("a hang in what is being stopped already means nothing") {
+  Three round(1);
+  round.fail("b", 3);
+  round.hang(0);
+  CHECK(round.all<action::Stop>().empty());
+  round.settle_failed("b", 3);
+  round.settle_stopped("c");
+  round.settle_stopped("h");
+  REQUIRE(round.verdict().root);
+  CHECK(round.verdict().root->rank == 3);
+  CHECK(round.verdict().root->kind == "exit_code");
+}
+
+TEST_CASE("a node that is lost while a hang is ended is the cause") {
+  Three round(1);
+  round.hang(3);
+  round.lose("b");
+  round.settle_stopped("c");
+  round.settle_stopped("h");
+  REQUIRE(round.verdict().root);
+  CHECK(round.verdict().root->kind == "node_lost");
+}
+
 TEST_CASE("a node that only lost a peer is not to blame when the peer's failure is known") {
   Three round(0);
   round.fail("b", 3);

@@ -74,6 +74,14 @@ struct Round {
     found.message = "exited with code " + std::to_string(exit_code);
     return found;
   }
+  void hang(int rank, bool can_heal = true) {
+    event::FailureFound found = failure(rank, 1);
+    found.attempt = coordinator().attempt();
+    found.kind = "hung";
+    found.can_heal = can_heal;
+    coordinator().hung(found, now);
+    keep();
+  }
   void fail(const std::string& id, int rank, int exit_code = 3) {
     coordinator().failed(id, {coordinator().attempt(), failure(rank, exit_code)}, now);
     keep();

@@ -69,6 +69,17 @@ std::vector<OptionSpec> failure_options() {
            "Run this in a shell after each failure and when the job ends with one, on the node "
            "where all meet: it gets the verdict as JSON on its standard input (docs/events.md). "
            "It has 30 s, and the job does not wait for it."},
+      {.name = "hang-timeout",
+       .value_name = "SECONDS[:ACTION]",
+       .group = kFailure,
+       .environment = true,
+       .default_text = "300:dump",
+       .set = s::hang_timeout,
+       .help =
+           "When no rank has shown a sign of life for so long (no line, no step, no GPU in use, "
+           "hardly any processor time, bytes or pages), the job is said to stand still, and who "
+           "differs. warn does no more; dump saves the stacks of all workers; fail makes it a "
+           "failure after that, restart one that a restart may heal. 0 is never."},
       {.name = "shutdown-timeout",
        .value_name = "SECONDS",
        .group = kFailure,

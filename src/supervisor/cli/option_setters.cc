@@ -2,6 +2,7 @@
 #include "supervisor/cli/option_setters.h"
 
 #include <csignal>
+#include <utility>
 
 #include "supervisor/cli/rendezvous_options.h"
 #include "supervisor/cli/stream_map.h"
@@ -193,6 +194,23 @@ Result<void> signals_to_handle(Options& options, const std::string& value) {
   }
   options.signals_to_handle = std::move(names);
   return {};
+}
+
+// "600", "600:restart".
+Result<void> hang_timeout(Options& options, const std::string& value) {
+  const size_t end = value.find(':');
+  const std::string seconds(trim(value.substr(0, end)));
+  if (Result<void> set = set_duration(options.hang_timeout, seconds); !set) return set;
+  if (end == std::string::npos) return {};
+  const std::string action(trim(value.substr(end + 1)));
+  for (const auto& [name, chosen] :
+       {std::pair("warn", HangAction::kWarn), std::pair("dump", HangAction::kDump),
+        std::pair("restart", HangAction::kRestart), std::pair("fail", HangAction::kFail)}) {
+    if (action != name) continue;
+    options.hang_action = chosen;
+    return {};
+  }
+  return Error{0, "expected SECONDS, or SECONDS: and one of warn, dump, restart, fail"};
 }
 
 Result<void> shutdown_timeout(Options& options, const std::string& value) {

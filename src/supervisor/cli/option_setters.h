@@ -51,6 +51,7 @@ Result<void> same_failure_limit(Options& options, const std::string& value);
 Result<void> restart_backoff(Options& options, const std::string& value);
 Result<void> monitor_interval(Options& options, const std::string& value);
 Result<void> signals_to_handle(Options& options, const std::string& value);
+Result<void> hang_timeout(Options& options, const std::string& value);
 Result<void> shutdown_timeout(Options& options, const std::string& value);
 
 Result<void> redirects(Options& options, const std::string& value);

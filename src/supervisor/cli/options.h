@@ -15,6 +15,7 @@
 namespace muster {
 
 enum class NumaMode { kNone, kNode, kSocket, kExclusive, kCoreComplex };
+enum class HangAction { kWarn, kDump, kRestart, kFail };
 enum class ConsoleMode { kAuto, kRaw, kLines, kPrefix, kNone };
 
 // What the user asked for, as typed values that each passed their own check. Filled by the option
@@ -67,6 +68,8 @@ struct Options {
   double monitor_interval = 0.1;
   std::vector<std::string> signals_to_handle = {"SIGTERM", "SIGINT", "SIGHUP", "SIGQUIT"};
   std::chrono::seconds shutdown_timeout{30};
+  std::chrono::milliseconds hang_timeout{300'000};  // 0: never
+  HangAction hang_action = HangAction::kDump;
 
   // Logs and console.
   std::string log_dir;  // empty: the default folder

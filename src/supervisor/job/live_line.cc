@@ -107,6 +107,12 @@ struct LiveLine {
            std::to_string(running) + (running == 1 ? " worker" : " workers");
   }
 
+  Line operator()(const event::StallFound& e) const { return "stalled: " + clean_line(e.text); }
+
+  Line operator()(const event::StallOver& e) const {
+    return "no longer stalled, after " + duration_text(e.lasted_us) + ": " + clean_line(e.how);
+  }
+
   Line operator()(const event::NodesAwaited& e) const { return clean_line(e.text); }
 
   Line operator()(const event::NodeLost& e) const { return clean_line(e.message); }

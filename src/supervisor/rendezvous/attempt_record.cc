@@ -110,6 +110,21 @@ void AttemptRecord::stop_ordered() {
   if (!stopped_at_) stopped_at_ = arrivals_.size();
 }
 
+void AttemptRecord::hung(event::FailureFound found) {
+  found.attempt = number_;
+  for (size_t i = 0; i < members_.size(); ++i) {
+    const Member& facts = members_[i].facts;
+    const bool here =
+        found.rank >= facts.first_rank && found.rank < facts.first_rank + facts.workers;
+    if (!here && (i > 0 || found.rank >= 0)) continue;
+    found.host = facts.host;
+    found.node = static_cast<int>(i);
+    if (here) found.local_rank = found.rank - facts.first_rank;
+  }
+  hung_ = std::move(found);
+  stop_ordered();
+}
+
 std::vector<std::string> AttemptRecord::gone_hosts() const {
   std::vector<std::string> hosts;
   for (const Arrival& arrival : arrivals_) {
@@ -346,6 +361,11 @@ AttemptRecord::Findings AttemptRecord::findings() const {
   Findings findings;
   findings.collectives = collectives();
   find_guilty(findings);
+  if (!findings.root && hung_) {
+    findings.root = hung_;
+    findings.charged = true;
+    findings.victims = victims(findings);
+  }
   for (size_t i = 0; i < members_.size(); ++i) {
     const auto& outcome = members_[i].outcome;
     if (!outcome) continue;

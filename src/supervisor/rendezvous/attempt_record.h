@@ -60,6 +60,9 @@ class AttemptRecord {
   void gone(int node, Coordinator::Lost how);
   // All are being stopped for another reason than a failure.
   void stop_ordered();
+  // All are being stopped because this rank hangs, or the whole job (-1). That is the root then,
+  // unless a node is lost; what fails after it fails because of the stop.
+  void hung(event::FailureFound found);
 
   bool has_failed(int node) const { return part(node).notice.has_value(); }
   bool over() const { return open_ == 0; }  // every member has settled or is gone
@@ -103,6 +106,7 @@ class AttemptRecord {
   size_t open_ = 0;
   size_t complete_ = 0;
   std::optional<size_t> stopped_at_;  // so many had arrived when a stop was ordered
+  std::optional<event::FailureFound> hung_;
 };
 
 }  // namespace muster

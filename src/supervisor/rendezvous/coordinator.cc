@@ -239,6 +239,14 @@ std::string Coordinator::Impl::restart_requested(const Node& node, const std::st
   return "";
 }
 
+void Coordinator::Impl::hung(const event::FailureFound& found) {
+  if (phase != Phase::kRunning || found.attempt != attempt->number()) return;
+  attempt->hung(found);
+  stop_members(
+      StopReason::kFailure, SIGTERM, false,
+      found.rank < 0 ? "the job stands still" : "rank " + std::to_string(found.rank) + " hangs");
+}
+
 std::optional<Coordinator::Time> Coordinator::Impl::wake_at() const {
   std::optional<Time> at;
   auto also = [&at](Time time) { at = at ? std::min(*at, time) : time; };
@@ -302,6 +310,11 @@ std::string Coordinator::restart_requested(const std::string& id, const std::str
   std::string refusal = impl_->restart_requested(*node, who);
   impl_->advance(now);
   return refusal;
+}
+
+void Coordinator::hung(const event::FailureFound& found, Time now) {
+  impl_->hung(found);
+  impl_->advance(now);
 }
 
 void Coordinator::goodbye(const std::string& id, Time now) {

@@ -125,6 +125,9 @@ class Coordinator {
   // Somebody wants another attempt instead of the one that runs; it is charged to nobody. The text
   // says why there will be none, "" if the stop has begun.
   std::string restart_requested(const std::string& id, const std::string& who, Time now);
+  // The job stands still for want of this rank, or as a whole (rank -1), and that is to be a
+  // failure of it. Means nothing unless its attempt runs.
+  void hung(const event::FailureFound& found, Time now);
   void goodbye(const std::string& id, Time now);
   void time(Time now);
 

@@ -221,6 +221,11 @@ std::string CoordinatorHost::restart_requested(const std::string& who) {
   return refusal;
 }
 
+void CoordinatorHost::hung(const event::FailureFound& found) {
+  impl_->coordinator.hung(found, Clock::now());
+  impl_->changed();
+}
+
 NodeRequests& CoordinatorHost::requests() {
   return impl_->agents.requests();
 }

@@ -73,6 +73,7 @@ class CoordinatorHost {
   void settled(const NodeOutcome& outcome);
   void stop_requested(const event::SignalReceived& signal, bool kill);
   std::string restart_requested(const std::string& who);
+  void hung(const event::FailureFound& found);
   void goodbye();
 
   // The requests to other nodes' HTTP handlers, and who has which part of which attempt.

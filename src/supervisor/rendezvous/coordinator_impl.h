@@ -39,6 +39,7 @@ struct Coordinator::Impl {
   void cleared(Node& node, const NodeOutcome& outcome);
   void stop_requested(const Node& node, const event::SignalReceived& signal, bool kill);
   std::string restart_requested(const Node& node, const std::string& who);
+  void hung(const event::FailureFound& found);
   std::optional<Time> wake_at() const;
 
   // coordinator_phases.cc, coordinator_verdict.cc: what follows from them.

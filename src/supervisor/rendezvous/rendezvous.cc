@@ -392,6 +392,10 @@ bool Rendezvous::forward(int attempt, int node, std::unique_ptr<HttpExchange>& e
   return true;
 }
 
+void Rendezvous::hung(const event::FailureFound& found) {
+  if (hosting()) impl_->hosted->host().hung(found);
+}
+
 void Rendezvous::watch_samples() {
   if (hosting()) impl_->hosted->host().watch_samples();
 }

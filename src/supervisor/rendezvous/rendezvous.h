@@ -59,6 +59,10 @@ class Rendezvous final : public JobLink {
   // not here; the exchange was not taken. See Forwarder.
   bool forward(int attempt, int node, std::unique_ptr<HttpExchange>& exchange);
 
+  // Where the coordinator is here: the job stands still for want of this rank, or as a whole (-1),
+  // and that ends its attempt as a failure.
+  void hung(const event::FailureFound& found);
+
   // Somebody looks at the samples of other nodes: for some seconds they come more often.
   void watch_samples();
 

@@ -11,8 +11,8 @@
 
 namespace muster {
 
-// A closer look at a worker that shows no life at first sight. For the pool: nothing in here waits
-// for a lock of the process that is looked at, but /proc has many files.
+// A closer look at a worker that shows no life at first sight. For the pool: /proc has many files,
+// and one of them is not read while its process is in the middle of an exec.
 
 // Empty if the worker itself cannot be read. Of its descendants what can be.
 std::optional<LifeDetail> life_detail(int root, const std::vector<ProcMember>& members,

@@ -155,13 +155,21 @@ void Sampler::arm(Milliseconds delay) {
     timer_.reset();
     if (plan_work()->pids.empty()) return;  // the next worker that starts arms it again
     arm(parts_.every);
-    if (Clock::now() - last_look_ > fresh()) look();
+    refresh();
   });
   timer_->unref();
 }
 
-std::vector<RankSample> Sampler::samples() {
+void Sampler::refresh() {
   if (Clock::now() - last_look_ > fresh()) look();
+}
+
+std::vector<RankSample> Sampler::samples() {
+  refresh();
+  return last_samples();
+}
+
+std::vector<RankSample> Sampler::last_samples() const {
   std::vector<RankSample> samples;
   const AttemptState* attempt = parts_.state().current();
   if (attempt == nullptr || attempt->attempt != attempt_) return samples;

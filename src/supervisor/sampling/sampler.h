@@ -52,8 +52,12 @@ class Sampler {
   // For the recorder's observers.
   void observe(const Event& event);
 
-  // Of this node's running workers in the current attempt, by rank.
+  // Of this node's running workers in the current attempt, by rank. Asks for a new look if the last
+  // one is not fresh.
   std::vector<RankSample> samples();
+  // The same without asking for one.
+  std::vector<RankSample> last_samples() const;
+  void refresh();
 
   // After each look; one at a time.
   void set_on_look(std::function<void()> on_look) { on_look_ = std::move(on_look); }

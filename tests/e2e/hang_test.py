@@ -1,0 +1,209 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job that makes no progress any more is said to stand still, with who differs; one that works,
+however quietly, is not."""
+
+import json
+import os
+import signal
+import time
+
+import harness
+from api import Api
+from harness import MusterTest, read, wait_until
+from nodes import NodesTest
+
+# Seconds: the threshold, and how long after it a stall may be found.
+THRESHOLD = 3
+LATE = 10
+
+
+class Stalls(MusterTest):
+    def job(self, script, *arguments, ranks=3):
+        self.run = self.start(
+            *("--log-dir", self.path("logs"), "--nproc-per-node", ranks),
+            *("--hang-timeout", THRESHOLD, "--console", "none", *arguments),
+            self.script(script),
+        )
+        return self.run
+
+    def events(self, kind):
+        path = os.path.join(self.run_folder(self.path("logs")), "events.jsonl")
+        lines = [json.loads(line) for line in read(path).split(b"\n")[:-1]]
+        return [event for event in lines if event["event"] == kind]
+
+    def stall(self, count=1):
+        def found():
+            if not os.path.isdir(self.path("logs")):
+                return None
+            stalls = self.events("stall_found")
+            return stalls[count - 1] if len(stalls) >= count else None
+
+        try:
+            return wait_until(found, "a stall is found")
+        except AssertionError as error:
+            raise AssertionError(f"{error}\n{self.run.err}") from None
+
+    def end(self, run):
+        run.signal(signal.SIGTERM)
+        run.wait()
+
+    def pid_of(self, rank):
+        [event] = [e for e in self.events("worker_spawned") if e["rank"] == rank]
+        return event["pid"]
+
+    def test_a_stopped_rank_is_named_and_goes_on_when_it_is_continued(self):
+        run = self.job("sleep 1; echo up; exec sleep 100")
+        wait_until(lambda: os.path.isdir(self.path("logs")), "there are logs")
+        wait_until(lambda: len(self.events("first_output")) == 3, "all are up")
+        os.kill(self.pid_of(1), signal.SIGSTOP)
+        stopped = time.time()
+        stall = self.stall()
+        self.assertLess(time.time() - stopped, THRESHOLD + LATE)
+        self.assertEqual((stall["kind"], stall["suspects"]), ("stopped", "1"), stall)
+        self.assertEqual(stall["waiting"], "0,2")
+        self.assertIn("rank 1 is stopped", run.err)
+        os.kill(self.pid_of(1), signal.SIGCONT)
+        # It sleeps like the others again: still no progress, but nobody differs.
+        self.assertEqual(self.stall(2)["kind"], "all_idle")
+        self.end(run)
+
+    def test_who_waits_elsewhere_is_the_suspect(self):
+        os.mkfifo(self.path("never"))
+        run = self.job('[ $RANK = 2 ] && exec cat < "$T/never"; exec sleep 100')
+        stall = self.stall()
+        self.assertEqual((stall["kind"], stall["suspects"]), ("rank_missing", "2"), stall)
+        self.assertIn("rank 2 waits elsewhere than the others", run.err)
+        self.end(run)
+
+    def test_an_endless_loop_is_caught_while_the_others_wait(self):
+        run = self.job("[ $RANK = 0 ] && while :; do :; done; exec sleep 100")
+        stall = self.stall()
+        self.assertEqual((stall["kind"], stall["suspects"]), ("spinning", "0"), stall)
+        self.end(run)
+
+    def test_a_traceback_whose_process_does_not_end(self):
+        run = self.job(
+            'if [ $RANK = 1 ]; then exec /usr/bin/python3 "$T/thread.py"; fi; exec sleep 100',
+        )
+        with open(self.path("thread.py"), "w") as file:
+            file.write(
+                "import threading\n"
+                "def load():\n"
+                "    raise KeyError('sample 5')\n"
+                "threading.Thread(target=load).start()\n"
+                "threading.Event().wait()\n"
+            )
+        stall = self.stall()
+        self.assertEqual((stall["kind"], stall["suspects"]), ("after_traceback", "1"), stall)
+        self.assertIn("KeyError: 'sample 5'", stall["text"])
+        self.end(run)
+
+    def test_ranks_that_finished_leave_one_that_does_not_end(self):
+        run = self.job("[ $RANK = 1 ] && exec sleep 100; exit 0")
+        stall = self.stall()
+        self.assertEqual((stall["kind"], stall["suspects"]), ("in_teardown", "1"), stall)
+        self.end(run)
+
+    def test_a_sign_of_life_ends_it(self):
+        os.mkfifo(self.path("go"))
+        run = self.job('[ $RANK = 2 ] && { read word < "$T/go"; echo $word; }; exec sleep 100')
+        self.stall()
+        with open(self.path("go"), "w") as go:
+            go.write("again\n")
+        wait_until(lambda: self.events("stall_over"), "it goes on")
+        [over] = self.events("stall_over")
+        self.assertEqual(over["how"], "rank 2 goes on")
+        self.assertIn("no longer stalled", run.err)
+        self.end(run)
+
+    def test_bursts_of_work_are_no_stall(self):
+        # Each in its own way, and never for longer than the threshold.
+        run = self.job(
+            "case $RANK in "
+            "0) for i in 1 2 3 4 5 6; do sleep 2; echo $i; done;; "
+            "1) for i in 1 2 3 4 5 6; do sleep 2; head -c 30000000 /dev/zero > /dev/null; done;; "
+            "*) sleep 12;; esac",
+        )
+        self.assert_code(run.wait(60), 0)
+        self.assertEqual(self.events("stall_found"), [])
+        self.assertNotIn("stalled", run.err)
+
+    def test_stacks_are_saved_unless_only_a_warning_is_wanted(self):
+        run = self.job("exec sleep 100")
+        self.stall()
+        wait_until(lambda: self.events("evidence_saved"), "stacks are saved")
+        [saved] = self.events("evidence_saved")
+        self.assertEqual(saved["why"], "stalled")
+        self.assertTrue(os.path.exists(os.path.join(saved["folder"], "rank_2.txt")), saved)
+        self.assertIsNone(run.process.poll())  # nothing is stopped
+        self.end(run)
+
+    def test_a_warning_alone_saves_nothing(self):
+        run = self.job("exec sleep 100", "--hang-timeout", f"{THRESHOLD}:warn")
+        self.stall()
+        self.end(run)
+        self.assertEqual(self.events("evidence_saved"), [])
+
+    def test_a_hang_can_be_a_failure_that_is_not_retried(self):
+        script = '[ $RANK = 1 ] && exec cat < "$T/never"; exec sleep 100'
+        os.mkfifo(self.path("never"))
+        run = self.job(script, "--hang-timeout", f"{THRESHOLD}:fail", "--max-restarts", 3)
+        self.assert_code(run.wait(60), 1)
+        [failure] = self.events("failure_found")
+        self.assertEqual((failure["kind"], failure["rank"]), ("hung", 1), failure)
+        self.assertIn("rank 1 waits elsewhere than the others", failure["message"])
+        self.assertEqual(failure["excerpt_source"], "stacks")
+        self.assertIn("rank 1 (local 1)", run.err)
+        self.assertEqual(self.events("restart_scheduled"), [])
+
+    def test_a_hang_can_be_one_that_a_restart_heals(self):
+        run = self.job(
+            '[ $TORCHELASTIC_RESTART_COUNT = 1 ] && exit 0; exec sleep 100',
+            "--hang-timeout", f"{THRESHOLD}:restart", "--max-restarts", 1,
+        )  # fmt: skip
+        self.assert_code(run.wait(60), 0)
+        self.assertEqual(len(self.events("restart_scheduled")), 1)
+        self.assertEqual(self.events("failure_found")[0]["kind"], "hung")
+
+    def test_any_program_can_tell_how_far_it_is(self):
+        with open(self.path("steps.py"), "w") as file:
+            file.write(
+                "import os, time\n"
+                "for step in range(1, 7):\n"
+                "    print(f'{step}/6', file=open(os.environ['MUSTER_PROGRESS'], 'w'))\n"
+                "    time.sleep(2)\n"
+            )
+        run = self.job('exec /usr/bin/python3 "$T/steps.py"', "--http", "127.0.0.1:0", ranks=1)
+        api = Api(run)
+        wait_until(
+            lambda: (api.json("/status").get("progress") or {}).get("step") == 3, "its step is shown"
+        )
+        self.assert_code(run.wait(60), 0)
+        self.assertEqual(self.events("stall_found"), [])
+
+    def test_without_a_threshold_nothing_is_said(self):
+        run = self.job("sleep 6", "--hang-timeout", 0)
+        self.assert_code(run.wait(60), 0)
+        self.assertNotIn("stalled", run.err)
+
+
+class StallsOfSeveralNodes(NodesTest):
+    def test_the_rank_of_another_node_is_named_with_its_host(self):
+        a, b = self.pair(
+            "--hang-timeout", THRESHOLD, workers=2, worker=("sh", "-c", "echo; exec sleep 100")
+        )
+        for node in (a, b):
+            wait_until(lambda node=node: len(node.events("first_output")) >= 2, "all are up")
+        [pid] = [e["pid"] for e in b.events("worker_spawned") if e["local_rank"] == 1]
+        os.kill(pid, signal.SIGSTOP)
+        stall = a.wait_for_event("stall_found", seconds=harness.PATIENCE, kind="stopped")
+        self.assertEqual(stall["suspects"], "3", stall)
+        self.assertIn(f"rank 3 on {self.host_name('b')} is stopped", stall["text"])
+        self.assertEqual(b.events("stall_found"), [])  # the coordinator's node says it
+        os.kill(pid, signal.SIGCONT)
+        a.signal(signal.SIGTERM)
+        self.wait_for_end([a, b], 143)
+
+
+if __name__ == "__main__":
+    harness.main()
