@@ -57,3 +57,17 @@ set_target_properties(re2_static PROPERTIES
   IMPORTED_LOCATION ${RE2_STATIC}
   INTERFACE_INCLUDE_DIRECTORIES ${RE2_INCLUDE}
   INTERFACE_LINK_LIBRARIES Threads::Threads)
+
+# elfutils: other processes' stacks.
+find_path(DW_INCLUDE elfutils/libdwfl.h REQUIRED)
+find_library(DW_STATIC NAMES libdw.a REQUIRED)
+find_library(ELF_STATIC NAMES libelf.a REQUIRED)
+find_library(LZMA_STATIC NAMES liblzma.a REQUIRED)
+find_library(BZ2_STATIC NAMES libbz2.a REQUIRED)
+find_library(ZSTD_STATIC NAMES libzstd.a)
+add_library(dw_static STATIC IMPORTED)
+set_target_properties(dw_static PROPERTIES
+  IMPORTED_LOCATION ${DW_STATIC}
+  INTERFACE_INCLUDE_DIRECTORIES ${DW_INCLUDE}
+  INTERFACE_LINK_LIBRARIES
+    "${ELF_STATIC};zlib_static;${LZMA_STATIC};${BZ2_STATIC};$<$<BOOL:${ZSTD_STATIC}>:${ZSTD_STATIC}>;Threads::Threads;${CMAKE_DL_LIBS}")

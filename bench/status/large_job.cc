@@ -61,6 +61,7 @@ class LargeJob final : public JobSource {
   bool forward(int, int, std::unique_ptr<HttpExchange>&) override { return false; }
   std::string stop(const std::string&, bool) override { return "this is a bench"; }
   std::string restart(const std::string&) override { return "this is a bench"; }
+  std::string dump(const std::string&, OnDumped) override { return "this is a bench"; }
 
   std::vector<RankSample> samples() override {
     std::vector<RankSample> samples(static_cast<size_t>(ranks_));

@@ -93,6 +93,10 @@ std::string LiveSource::restart(const std::string& who) {
   return parts_.job.request_restart(who);
 }
 
+std::string LiveSource::dump(const std::string& who, OnDumped done) {
+  return parts_.evidence.begin("asked by " + who, std::move(done));
+}
+
 std::string LiveSource::stop(const std::string& who, bool kill) {
   return parts_.job.request_stop(who, kill);
 }

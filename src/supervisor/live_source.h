@@ -16,6 +16,7 @@
 #include "supervisor/sampling/reported_progress.h"
 #include "supervisor/sampling/sample_keeper.h"
 #include "supervisor/sampling/sampler.h"
+#include "supervisor/stacks/evidence_rounds.h"
 #include "supervisor/status/job_source.h"
 
 namespace muster {
@@ -31,6 +32,7 @@ class LiveSource final : public JobSource {
     const JobLogs& logs;
     Rendezvous& link;
     Job& job;
+    EvidenceRounds& evidence;
   };
   LiveSource(Loop& loop, Parts parts);
 
@@ -63,6 +65,7 @@ class LiveSource final : public JobSource {
   bool forward(int attempt, int node, std::unique_ptr<HttpExchange>& exchange) override;
   std::string stop(const std::string& who, bool kill) override;
   std::string restart(const std::string& who) override;
+  std::string dump(const std::string& who, OnDumped done) override;
 
  private:
   Parts parts_;

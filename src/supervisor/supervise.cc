@@ -30,6 +30,7 @@
 #include "supervisor/live_status.h"
 #include "supervisor/logs/job_logs.h"
 #include "supervisor/rendezvous/rendezvous.h"
+#include "supervisor/stacks/evidence_rounds.h"
 #include "supervisor/stacks/evidence_saver.h"
 #include "supervisor/workers/proc_fs.h"
 
@@ -136,6 +137,9 @@ class Run {
   std::unique_ptr<Rendezvous> link_;
   std::unique_ptr<Job> job_;
   std::unique_ptr<EvidenceSaver> evidence_;
+  EvidenceRounds evidence_rounds_{
+      {loop_, [this]() -> const JobState& { return recorder_.state(); },
+       [this](const std::string& why) { return link_->request_evidence(why); }}};
   std::unique_ptr<LiveStatus> status_;
   std::unique_ptr<FailureHook> hook_;  // of --on-failure, null without
   std::optional<StallWatch> stall_watch_;
@@ -192,8 +196,9 @@ Result<void> Run::build_logs() {
 }
 
 Result<void> Run::build_status() {
-  auto status = LiveStatus::start(
-      loop_, LiveSource::Parts{recorder_, launch_.plan, logs_->run_dir(), *logs_, *link_, *job_});
+  auto status =
+      LiveStatus::start(loop_, LiveSource::Parts{recorder_, launch_.plan, logs_->run_dir(), *logs_,
+                                                 *link_, *job_, evidence_rounds_});
   if (!status) return status.error();
   status_ = std::move(*status);
   recorder_.observe([this](const JobState&, const Event& event) {
@@ -261,6 +266,7 @@ Result<void> Run::build_link() {
   outside.job.on_stop = [this](const StopOrder& order) { job_->on_stop(order); };
   outside.job.on_verdict = [this](const AttemptVerdict& verdict) { job_->on_verdict(verdict); };
   outside.job.on_end = [this](const JobEnd& end) { job_->on_job_end(end); };
+  outside.job.on_evidence = [this](const std::string& why) { evidence_->save(why); };
   outside.job.on_say = [this](const std::string& line) { logs_->say("muster: " + line); };
   outside.job.on_event = [this](EventBody event) { recorder_.record(std::move(event)); };
   outside.on_record = outside.job.on_event;
@@ -289,6 +295,7 @@ void Run::observe() {
   recorder_.observe([this](const JobState&, const Event& event) {
     uneven_.observe(event);
     evidence_->observe(event);
+    evidence_rounds_.observe(event);
     if (link_) link_->report(event);
   });
   hook_ = make_live_hook({loop_, recorder_, *logs_, *link_, launch_.plan}, [this] {

@@ -36,6 +36,7 @@ struct FakeLink final : JobLink {
     restart_requests.push_back(who);
     return reachable ? "" : "there is no coordinator to ask now";
   }
+  std::string request_evidence(const std::string&) override { return ""; }
   void leave() override { left = true; }
   void close(std::function<void()> on_closed) override { on_closed(); }
 };

@@ -285,6 +285,29 @@ TEST_CASE_FIXTURE(ForwardingTest, "a restart that cannot be is refused, also fro
   CHECK(run_until([&] { return b->said("no restart: the workers are being stopped already"); }));
 }
 
+TEST_CASE_FIXTURE(ForwardingTest, "evidence of all nodes can be asked for at any of them") {
+  CHECK(b->link->request_evidence("asked by HTTP from 127.0.0.1") == "");
+  REQUIRE(run_until([&] { return !a->evidence.empty() && !b->evidence.empty(); }));
+  CHECK(a->evidence.front() == "asked by HTTP from 127.0.0.1");
+  CHECK(b->evidence.front() == "asked by HTTP from 127.0.0.1");
+  CHECK(a->link->request_evidence("stalled") == "");
+  REQUIRE(run_until([&] { return a->evidence.size() == 2 && b->evidence.size() == 2; }));
+  Event event;
+  event::EvidenceSaved saved{0, "liar", "stalled", "/logs/stacks_0", {"rank 1: wait"}, ""};
+  event.body = saved;
+  b->link->report(event);
+  REQUIRE(run_until([&] { return a->recorded<event::EvidenceSaved>() != nullptr; }));
+  CHECK(a->recorded<event::EvidenceSaved>()->host == "node-b");
+  CHECK(a->recorded<event::EvidenceSaved>()->groups == saved.groups);
+}
+
+TEST_CASE_FIXTURE(ForwardingTest, "without workers there is no evidence to ask for") {
+  a->settle(true);
+  b->settle(true);
+  REQUIRE(run_until([&] { return a->end && b->end; }));
+  CHECK(a->link->request_evidence("asked") == "no worker runs");
+}
+
 TEST_CASE_FIXTURE(ForwardingTest,
                   "samples of another node's ranks are heard where somebody looks") {
   for (int rank : {b->assignment->first_rank, b->assignment->first_rank + 1, 7}) {

@@ -59,6 +59,7 @@ struct RemoteLinkTest : LoopTest {
     c.on_stop = [this](const StopOrder& o) { call("stop", o.attempt); };
     c.on_verdict = [this](const AttemptVerdict& v) { call("verdict", v.attempt); };
     c.on_end = [this](const JobEnd& e) { call("end", e.exit_code); };
+    c.on_evidence = [this](const std::string& why) { calls.push_back("evidence " + why); };
     c.on_awaited = [this](const event::NodesAwaited& n) { call("awaited", n.have); };
     c.on_welcome = [this](bool, bool resumed) {
       calls.push_back(resumed ? "resumed" : "given up");

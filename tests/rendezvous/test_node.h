@@ -107,7 +107,8 @@ class TestNode {
   std::unique_ptr<Rendezvous> link;
   std::vector<std::string> calls;
   std::vector<std::string> lines;
-  std::vector<EventBody> records;  // for its own record, from wherever
+  std::vector<EventBody> records;     // for its own record, from wherever
+  std::vector<std::string> evidence;  // why it was to be saved
   std::optional<Assignment> assignment;
   std::optional<StopOrder> stop;
   std::optional<AttemptVerdict> verdict;
@@ -137,6 +138,7 @@ class TestNode {
       verdict = v;
       calls.push_back("verdict");
     };
+    outside.job.on_evidence = [this](const std::string& why) { evidence.push_back(why); };
     outside.job.on_end = [this](const JobEnd& e) {
       CHECK(!running);
       end = e;

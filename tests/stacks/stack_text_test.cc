@@ -3,6 +3,8 @@
 
 #include <doctest/doctest.h>
 
+#include "supervisor/stacks/stack_groups.h"
+
 using namespace muster;
 
 namespace {
@@ -19,7 +21,7 @@ RankView rank_in(int rank, char state, const std::string& channel, const std::st
   RankView view;
   view.rank = rank;
   view.pid = 100 + rank;
-  view.processes.push_back({100 + rank, "python", {thread}, 0, {}, ""});
+  view.processes.push_back({100 + rank, "python", {thread}, 0, ""});
   return view;
 }
 
@@ -50,6 +52,27 @@ TEST_CASE("lines and their lengths are bounded, and the rest is counted") {
   CHECK(lines.size() == kMaxGroups);
   CHECK(lines.back() == "and 85 more groups");
   CHECK(lines.front().size() == kMaxGroupText);
+}
+
+TEST_CASE("the groups of several nodes are one set of groups") {
+  event::EvidenceSaved a, b;
+  a.groups = {"ranks 0-1, 3: a", "rank 2 differs: b: c"};
+  b.groups = {"ranks 4-5: a", "rank 6: nothing could be seen"};
+  CHECK(merged_groups({a, b}) == Lines{"ranks 0-1, 3-5: a", "rank 2 differs: b: c",
+                                       "rank 6 differs: nothing could be seen"});
+}
+
+TEST_CASE("lines of another's making are left out") {
+  event::EvidenceSaved a;
+  a.groups = {"",
+              "rank",
+              "rank x: a",
+              "ranks 3-: a",
+              "ranks 5-3: a",
+              "ranks 0-2000000000: a",
+              "ranks 1, : a",
+              "ranks 1;2: a"};
+  CHECK(merged_groups({a}).empty());
 }
 
 TEST_CASE("what a rank does is told by its main thread") {

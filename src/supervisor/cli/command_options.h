@@ -10,8 +10,8 @@
 
 namespace muster {
 
-// What may be asked about a run: `muster status`, `muster logs`, `muster view`.
-enum class Command { kStatus, kLogs, kView };
+// What may be asked about a run: `muster status`, `muster logs`, `muster dump`, `muster view`.
+enum class Command { kStatus, kLogs, kDump, kView };
 
 // What the user asked for, as typed values that each passed their own check. Filled by the command
 // table (cli/command_table); nothing here is resolved against the machine yet.

@@ -14,7 +14,7 @@ namespace muster {
 
 namespace {
 
-constexpr std::array<std::string_view, 3> kNames = {"status", "logs", "view"};
+constexpr std::array<std::string_view, 4> kNames = {"status", "logs", "dump", "view"};
 
 constexpr int64_t kMaxCount = 1'000'000'000;
 constexpr int kMaxContext = 10;  // as the API has it
@@ -225,10 +225,34 @@ CommandSpec logs_command() {
   return spec;
 }
 
+CommandSpec dump_command() {
+  CommandSpec spec;
+  spec.command = Command::kDump;
+  spec.name = kNames[2];
+  spec.summary = "where its workers are right now, on all nodes";
+  spec.about =
+      "Saves where every thread of every worker is, in the kernel and in the program, without a\n"
+      "signal to any of them, and says which ranks do the same and which one differs. Files go to\n"
+      "the run's folder on each node.\n";
+  spec.notes =
+      "Exit codes:\n"
+      "  0 done    1 nothing could be seen    2 the command line is wrong\n"
+      "  3 there is no such run    4 it cannot be asked, or does not run\n\n"
+      "Examples:\n"
+      "  muster dump                        the newest run\n"
+      "  muster dump 'http://node-a:34521/?token=...'\n";
+  spec.options = {
+      {.name = "json",
+       .set = flag<&CommandOptions::json>,
+       .help = "Print what POST /api/v1/dump answers, as docs/api.md describes it."},
+  };
+  return spec;
+}
+
 CommandSpec view_command() {
   CommandSpec spec;
   spec.command = Command::kView;
-  spec.name = kNames[2];
+  spec.name = kNames[3];
   spec.summary = "its page, when the run itself is over";
   spec.about =
       "Serves the page of a run from its files, whether it ended, was killed or still "
@@ -259,7 +283,8 @@ CommandSpec view_command() {
 }  // namespace
 
 const std::vector<CommandSpec>& command_table() {
-  static const std::vector<CommandSpec> table = {status_command(), logs_command(), view_command()};
+  static const std::vector<CommandSpec> table = {status_command(), logs_command(), dump_command(),
+                                                 view_command()};
   return table;
 }
 

@@ -12,6 +12,8 @@ int run_command(const CommandOptions& options) {
       return options.watch ? run_watch(options) : run_status(options);
     case Command::kLogs:
       return run_logs(options);
+    case Command::kDump:
+      return run_dump(options);
     case Command::kView:
       break;
   }

@@ -110,7 +110,20 @@ Error RunClient::unanswered(const Error& error) const {
 }
 
 std::unique_ptr<HttpCall> RunClient::get(std::string target, OnBody on_body) {
-  return client_.send(request_for(std::move(target)),
+  return send(request_for(std::move(target)), std::move(on_body));
+}
+
+std::unique_ptr<HttpCall> RunClient::post(std::string target, Milliseconds patience,
+                                          OnBody on_body) {
+  HttpRequest request = request_for(std::move(target));
+  request.method = "POST";
+  request.deadline = patience;
+  request.repeatable = false;
+  return send(std::move(request), std::move(on_body));
+}
+
+std::unique_ptr<HttpCall> RunClient::send(HttpRequest request, OnBody on_body) {
+  return client_.send(std::move(request),
                       [this, on_body = std::move(on_body)](Result<HttpResponse> response) {
                         if (!response) return on_body(unanswered(response.error()));
                         if (response->status != 200) {

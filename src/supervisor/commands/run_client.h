@@ -43,6 +43,9 @@ class RunClient {
   using OnBody = std::function<void(Result<std::string> body)>;
   std::unique_ptr<HttpCall> get(std::string target, OnBody on_body);
 
+  // Has something done. It is not sent a second time.
+  std::unique_ptr<HttpCall> post(std::string target, Milliseconds patience, OnBody on_body);
+
   // The body as it comes; `on_end` has an error if it is not the whole.
   using OnPiece = std::function<void(std::string_view piece)>;
   using OnEnd = std::function<void(Result<void> ended)>;
@@ -64,6 +67,7 @@ class RunClient {
  private:
   RunClient(Loop& loop, const RunUrl& url, std::string name, std::unique_ptr<ServedFolder> served);
   HttpRequest request_for(std::string target) const;
+  std::unique_ptr<HttpCall> send(HttpRequest request, OnBody on_body);
   Error unanswered(const Error& error) const;
 
   std::unique_ptr<ServedFolder> served_;

@@ -42,13 +42,15 @@ struct CoordinatorHost::Impl {
                   own.push_back(action::Say{std::move(line)});
                   changed();
                 },
-                callbacks.on_samples, [this] { changed(); }}) {}
+                callbacks.on_samples, [this] { changed(); },
+                [this](const std::string& why) { save_evidence(why); }}) {}
 
   void changed();
   void on_posted();
   void arm_wake();
   bool stays(const Action& action) const;
   void perform(const Action& action);
+  std::string save_evidence(const std::string& why);
   void perform_here(const Action& action);
 
   Loop& loop;
@@ -172,6 +174,19 @@ void CoordinatorHost::Impl::perform_here(const Action& action) {
   }
 }
 
+// It changes nothing of the job, so the coordinator is not asked.
+std::string CoordinatorHost::Impl::save_evidence(const std::string& why) {
+  const Coordinator::Phase phase = coordinator.phase();
+  if (phase != Coordinator::Phase::kRunning && phase != Coordinator::Phase::kStopping)
+    return "no worker runs";
+  agents.send_all(message::SaveEvidence{coordinator.attempt(), why});
+  loop.post([this, why, watched = std::weak_ptr<bool>(alive)] {
+    if (!watched.expired()) local.on_evidence(why);
+  });
+  changed();
+  return "";
+}
+
 CoordinatorHost::CoordinatorHost(Loop& loop, Settings settings, std::unique_ptr<StoreServer> store,
                                  LocalAgent local, Callbacks callbacks)
     : CoordinatorHost(loop, std::move(settings), std::move(store), std::move(local),
@@ -224,6 +239,10 @@ std::string CoordinatorHost::restart_requested(const std::string& who) {
 void CoordinatorHost::hung(const event::FailureFound& found) {
   impl_->coordinator.hung(found, Clock::now());
   impl_->changed();
+}
+
+std::string CoordinatorHost::evidence_requested(const std::string& why) {
+  return impl_->save_evidence(why);
 }
 
 NodeRequests& CoordinatorHost::requests() {

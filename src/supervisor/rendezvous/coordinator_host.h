@@ -48,6 +48,7 @@ class CoordinatorHost {
     std::function<void(const StopOrder&)> on_stop;
     std::function<void(const AttemptVerdict&)> on_verdict;
     std::function<void(const JobEnd&)> on_end;
+    std::function<void(const std::string& why)> on_evidence;
   };
   struct Limits {
     Milliseconds handshake{10'000};
@@ -74,6 +75,7 @@ class CoordinatorHost {
   void stop_requested(const event::SignalReceived& signal, bool kill);
   std::string restart_requested(const std::string& who);
   void hung(const event::FailureFound& found);
+  std::string evidence_requested(const std::string& why);
   void goodbye();
 
   // The requests to other nodes' HTTP handlers, and who has which part of which attempt.

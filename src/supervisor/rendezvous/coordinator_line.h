@@ -23,6 +23,7 @@ class CoordinatorLine {
     std::function<void(const StopOrder&)> on_stop;
     std::function<void(const AttemptVerdict&)> on_verdict;
     std::function<void(const JobEnd&)> on_end;
+    std::function<void(const std::string& why)> on_evidence;
     std::function<void(const event::NodesAwaited&)> on_awaited;
     // Taken; over a connection, taken again after it was broken. Not resumed: it does not count
     // what still runs here.
@@ -48,6 +49,7 @@ class CoordinatorLine {
   virtual bool request_stop(const event::SignalReceived& signal, bool kill) = 0;
   // As JobLink's.
   virtual std::string request_restart(const std::string& who) = 0;
+  virtual std::string request_evidence(const std::string& why) = 0;
   // This node goes. No callback comes after it.
   virtual void leave() = 0;
   // Says goodbye and calls back when that has arrived, or cannot; where the coordinator is in this

@@ -32,6 +32,9 @@ bool EventGate::may_pass(EventBody& body) const {
         } else if constexpr (std::is_same_v<T, event::LeftoverFound>) {
           event.host = host_;
           return true;
+        } else if constexpr (std::is_same_v<T, event::EvidenceSaved>) {
+          event.host = host_;
+          return event.attempt == attempt_;
         } else if constexpr (std::is_same_v<T, event::WorkerSpawned> ||
                              std::is_same_v<T, event::SpawnFailed> ||
                              std::is_same_v<T, event::FirstOutput> ||

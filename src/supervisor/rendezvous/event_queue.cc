@@ -20,7 +20,7 @@ bool concerns_others(const EventBody& body) {
         using T = std::decay_t<decltype(e)>;
         return kIsOneOf<T, event::WorkerSpawned, event::SpawnFailed, event::FirstOutput,
                         event::WorkerExited, event::SignalSent, event::LeftoverFound,
-                        event::Trouble>;
+                        event::EvidenceSaved, event::Trouble>;
       },
       body);
 }

@@ -66,6 +66,9 @@ CoordinatorHost::LocalAgent HostLine::local_agent() {
   local.on_verdict = [this](const AttemptVerdict& verdict) {
     if (!silent_) callbacks_.on_verdict(verdict);
   };
+  local.on_evidence = [this](const std::string& why) {
+    if (!silent_) callbacks_.on_evidence(why);
+  };
   local.on_end = [this](const JobEnd& end) { ended(end); };
   return local;
 }
@@ -117,6 +120,10 @@ bool HostLine::request_stop(const event::SignalReceived& signal, bool kill) {
 
 std::string HostLine::request_restart(const std::string& who) {
   return host_.restart_requested(who);
+}
+
+std::string HostLine::request_evidence(const std::string& why) {
+  return host_.evidence_requested(why);
 }
 
 void HostLine::leave() {

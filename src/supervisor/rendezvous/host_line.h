@@ -31,6 +31,7 @@ class HostLine final : public CoordinatorLine {
   void report(const Event&) override {}
   bool request_stop(const event::SignalReceived& signal, bool kill) override;
   std::string request_restart(const std::string& who) override;
+  std::string request_evidence(const std::string& why) override;
   // The job cannot go on without the node that hosts it: it is stopped on all, and close() waits
   // until that is done.
   void leave() override;

@@ -25,6 +25,8 @@ class JobLink {
     std::function<void(const StopOrder&)> on_stop;
     std::function<void(const AttemptVerdict&)> on_verdict;
     std::function<void(const JobEnd&)> on_end;
+    // This node is to save where its workers are.
+    std::function<void(const std::string& why)> on_evidence;
     // A line for the console about the way to the coordinator ("waiting for ...: refused").
     std::function<void(const std::string&)> on_say;
     // Events that this node's own record should have (NodesAwaited, Trouble of the store).
@@ -53,6 +55,11 @@ class JobLink {
   // stop follows. The text says why there will be none, "" if it has begun; on another node than
   // the coordinator's it may still be refused, which is then said on the console.
   virtual std::string request_restart(const std::string& who) = 0;
+
+  // Somebody wants to know where the workers of all nodes are: each saves that and records an
+  // EvidenceSaved, which those who watch the whole job get too. The text says why it will not come
+  // to that, "" if it has been asked for.
+  virtual std::string request_evidence(const std::string& why) = 0;
 
   // This node goes, the job goes on without it. Its workers are stopped by the caller.
   virtual void leave() = 0;

@@ -163,6 +163,17 @@ void describe(A&& a, message::RestartRefused& m) {
 }
 
 template <typename A>
+void describe(A&& a, message::EvidenceRequest& m) {
+  a("why", m.why);
+}
+
+template <typename A>
+void describe(A&& a, message::SaveEvidence& m) {
+  a("attempt", m.attempt);
+  a("why", m.why);
+}
+
+template <typename A>
 void describe(A&&, message::Leave&) {}
 template <typename A>
 void describe(A&&, message::Goodbye&) {}

@@ -31,7 +31,8 @@ constexpr size_t kMaxFactText = 256;
 constexpr size_t kMaxFindingText = 512;
 constexpr size_t kMaxLines = 64;         // of an excerpt, of a list of hosts
 constexpr size_t kMaxOthersExcerpt = 4;  // lines that another cause than the root keeps
-constexpr int kMaxNesting = 8;           // ours have 4
+constexpr size_t kMaxEvidenceGroups = 16;
+constexpr int kMaxNesting = 8;  // ours have 4
 
 // The kind byte of a frame.
 enum AgentKind : uint8_t {
@@ -50,6 +51,7 @@ enum AgentKind : uint8_t {
   kAnswerBroken = 13,
   kSamples = 14,
   kRestartRequest = 15,
+  kEvidenceRequest = 16,
 };
 enum HostKind : uint8_t {
   kChallenge = 65,
@@ -66,22 +68,25 @@ enum HostKind : uint8_t {
   kCancel = 76,
   kWatch = 77,
   kRestartRefused = 78,
+  kSaveEvidence = 79,
 };
 
 // In the order of the variants.
-constexpr uint8_t kAgentKinds[] = {kHello,  kJoin,        kHeartbeat,    kFailed,  kSettled,
-                                   kEvents, kStopRequest, kLeave,        kGoodbye, kAnswer,
-                                   kPiece,  kAnswerEnd,   kAnswerBroken, kSamples, kRestartRequest};
-constexpr uint8_t kHostKinds[] = {kChallenge, kRefuse,  kWelcome, kEcho,          kAssign,
-                                  kStop,      kVerdict, kEnd,     kAwaited,       kRequest,
-                                  kCredit,    kCancel,  kWatch,   kRestartRefused};
+constexpr uint8_t kAgentKinds[] = {kHello,        kJoin,    kHeartbeat,      kFailed,
+                                   kSettled,      kEvents,  kStopRequest,    kLeave,
+                                   kGoodbye,      kAnswer,  kPiece,          kAnswerEnd,
+                                   kAnswerBroken, kSamples, kRestartRequest, kEvidenceRequest};
+constexpr uint8_t kHostKinds[] = {kChallenge, kRefuse,  kWelcome, kEcho,           kAssign,
+                                  kStop,      kVerdict, kEnd,     kAwaited,        kRequest,
+                                  kCredit,    kCancel,  kWatch,   kRestartRefused, kSaveEvidence};
 constexpr std::string_view kAgentNames[] = {
-    "hello",  "join",         "heartbeat",     "failed",  "settled",
-    "events", "stop_request", "leave",         "goodbye", "answer",
-    "piece",  "answer_end",   "answer_broken", "samples", "restart_request"};
+    "hello",         "join",    "heartbeat",       "failed",          "settled", "events",
+    "stop_request",  "leave",   "goodbye",         "answer",          "piece",   "answer_end",
+    "answer_broken", "samples", "restart_request", "evidence_request"};
 constexpr std::string_view kHostNames[] = {
-    "challenge", "refuse",  "welcome", "heartbeat_echo", "assign", "stop",  "verdict",
-    "end",       "awaited", "request", "credit",         "cancel", "watch", "restart_refused"};
+    "challenge", "refuse",  "welcome", "heartbeat_echo",  "assign",
+    "stop",      "verdict", "end",     "awaited",         "request",
+    "credit",    "cancel",  "watch",   "restart_refused", "save_evidence"};
 static_assert(std::size(kAgentKinds) == std::variant_size_v<AgentMessage>);
 static_assert(std::size(kHostKinds) == std::variant_size_v<HostMessage>);
 static_assert(std::size(kAgentNames) == std::variant_size_v<AgentMessage>);
@@ -147,6 +152,13 @@ struct Fitter {
       Fitter{kMaxFindingText}.fit<event::CollectiveFinding>(finding);
     }
   }
+  void fit(event::EvidenceSaved& saved) {
+    if (saved.groups.size() > kMaxEvidenceGroups) saved.groups.resize(kMaxEvidenceGroups);
+    std::string folder = std::move(saved.folder);
+    Fitter().fit(folder);
+    fit<event::EvidenceSaved>(saved);
+    saved.folder = std::move(folder);
+  }
   void fit(std::vector<event::VictimGroup>& groups) {
     if (groups.size() > kMaxVictimGroups) groups.resize(kMaxVictimGroups);
     for (event::VictimGroup& group : groups) {
@@ -164,6 +176,7 @@ bool travels(const EventBody& body) {
          std::holds_alternative<event::WorkerExited>(body) ||
          std::holds_alternative<event::SignalSent>(body) ||
          std::holds_alternative<event::LeftoverFound>(body) ||
+         std::holds_alternative<event::EvidenceSaved>(body) ||
          std::holds_alternative<event::Trouble>(body);
 }
 

@@ -55,6 +55,10 @@ struct StopRequest {
 struct RestartRequest {
   std::string who;  // "HTTP from 127.0.0.1"
 };
+// Somebody wants to know where the workers of all nodes are.
+struct EvidenceRequest {
+  std::string why;  // "asked by HTTP from 127.0.0.1"
+};
 struct Leave {};    // its workers are gone, or never were; the connection ends now
 struct Goodbye {};  // the answer to JobEnd
 
@@ -83,6 +87,11 @@ struct HeartbeatEcho {
 struct RestartRefused {
   std::string why;
 };
+// Each node of that attempt saves evidence (supervisor/stacks) and tells of it in an EvidenceSaved.
+struct SaveEvidence {
+  int attempt = 0;
+  std::string why;
+};
 
 }  // namespace message
 
@@ -90,12 +99,13 @@ using AgentMessage =
     std::variant<message::Hello, message::Join, message::Heartbeat, FailureNotice, NodeOutcome,
                  message::Events, message::StopRequest, message::Leave, message::Goodbye,
                  message::Answer, message::Piece, message::AnswerEnd, message::AnswerBroken,
-                 message::Samples, message::RestartRequest>;
+                 message::Samples, message::RestartRequest, message::EvidenceRequest>;
 
-using HostMessage = std::variant<message::Challenge, message::Refuse, message::Welcome,
-                                 message::HeartbeatEcho, Assignment, StopOrder, AttemptVerdict,
-                                 JobEnd, event::NodesAwaited, message::Request, message::Credit,
-                                 message::Cancel, message::Watch, message::RestartRefused>;
+using HostMessage =
+    std::variant<message::Challenge, message::Refuse, message::Welcome, message::HeartbeatEcho,
+                 Assignment, StopOrder, AttemptVerdict, JobEnd, event::NodesAwaited,
+                 message::Request, message::Credit, message::Cancel, message::Watch,
+                 message::RestartRefused, message::SaveEvidence>;
 
 // A whole frame. Text is made fit to show and cut to the limits of messages.cc, so that every
 // message fits into kMaxFrame; lists are cut likewise. An Assignment travels without its nodes.

@@ -127,6 +127,8 @@ void RemoteAgents::Agent::on_message(AgentMessage message) {
     host.measured(*this, std::move(*samples));
   } else if (auto* restart = std::get_if<message::RestartRequest>(&message)) {
     host.restart(id, restart->who);
+  } else if (auto* evidence = std::get_if<message::EvidenceRequest>(&message)) {
+    host.outside_.evidence(evidence->why);
   } else if (host.answered(id, message)) {
     return;
   } else if (std::holds_alternative<message::Leave>(message)) {

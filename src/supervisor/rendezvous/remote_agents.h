@@ -32,6 +32,7 @@ class RemoteAgents {
     std::function<void(int attempt, std::vector<RankSample>)> samples;  // may be missing
     std::function<void()>
         changed;  // the coordinator was told something, or there is work for later
+    std::function<void(const std::string& why)> evidence;  // an agent wants it of all nodes
   };
 
   // `settings` and `coordinator` outlive this.

@@ -89,6 +89,9 @@ bool RemoteLink::on_request_message(HostMessage& message) {
     samples_.watch(*watch);
   } else if (auto* refused = std::get_if<message::RestartRefused>(&message)) {
     callbacks_.on_say("no restart: " + refused->why);
+  } else if (auto* save = std::get_if<message::SaveEvidence>(&message)) {
+    // Whoever has no part in it has nothing to show.
+    if (save->attempt == introduction_.facts.attempt) callbacks_.on_evidence(save->why);
   } else {
     return false;
   }
@@ -189,6 +192,12 @@ bool RemoteLink::request_stop(const event::SignalReceived& signal, bool kill) {
 std::string RemoteLink::request_restart(const std::string& who) {
   if (!stream_ || parting_) return "the coordinator cannot be reached now";
   stream_->send(message::RestartRequest{who});
+  return "";
+}
+
+std::string RemoteLink::request_evidence(const std::string& why) {
+  if (!stream_ || parting_) return "the coordinator cannot be reached now";
+  stream_->send(message::EvidenceRequest{why});
   return "";
 }
 

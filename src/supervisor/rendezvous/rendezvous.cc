@@ -156,6 +156,7 @@ CoordinatorLine::Callbacks Rendezvous::Impl::line_callbacks() {
   callbacks.on_stop = [this](const StopOrder& order) { stop_ordered(order); };
   callbacks.on_verdict = outside.job.on_verdict;
   callbacks.on_end = [this](const JobEnd& job_end) { end(job_end); };
+  callbacks.on_evidence = outside.job.on_evidence;
   callbacks.on_awaited = outside.job.on_event;
   callbacks.on_welcome = [this](bool spare, bool resumed) { welcomed(spare, resumed); };
   callbacks.on_cut_off = [this](const std::string& why) {
@@ -355,6 +356,11 @@ bool Rendezvous::request_stop(const event::SignalReceived& signal, bool kill) {
 std::string Rendezvous::request_restart(const std::string& who) {
   if (impl_->stage != Impl::Stage::kJoined) return "there is no coordinator to ask now";
   return impl_->line->request_restart(who);
+}
+
+std::string Rendezvous::request_evidence(const std::string& why) {
+  if (impl_->stage != Impl::Stage::kJoined) return "there is no coordinator to ask now";
+  return impl_->line->request_evidence(why);
 }
 
 void Rendezvous::leave() {

@@ -46,6 +46,7 @@ class Rendezvous final : public JobLink {
   void report(const Event& event) override;
   bool request_stop(const event::SignalReceived& signal, bool kill) override;
   std::string request_restart(const std::string& who) override;
+  std::string request_evidence(const std::string& why) override;
   void leave() override;
   void close(std::function<void()> on_closed) override;
 

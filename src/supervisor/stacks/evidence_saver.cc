@@ -7,7 +7,7 @@
 #include <utility>
 #include <variant>
 
-#include "supervisor/stacks/stack_text.h"
+#include "supervisor/stacks/stack_groups.h"
 
 namespace muster {
 

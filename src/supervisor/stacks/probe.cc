@@ -9,9 +9,12 @@
 #include <algorithm>
 #include <charconv>
 #include <ctime>
+#include <map>
 
 #include "loop/result.h"
 #include "supervisor/job/closing.h"
+#include "supervisor/job/rank_ranges.h"
+#include "supervisor/stacks/native_stacks.h"
 #include "supervisor/stacks/stack_text.h"
 
 namespace muster {
@@ -44,12 +47,35 @@ class Probe {
       const int error = errno;
       trouble(errno_error(error, "make " + order_.folder).message);
     }
-    for (const ProbeTarget& target : order_.targets)
-      save(view_rank(target.rank, target.pid, order_.proc));
+    std::vector<RankView> views;
+    for (const ProbeTarget& target : order_.targets) {
+      views.push_back(view_rank(target.rank, target.pid, order_.proc));
+      save(views.back());
+    }
+    NativeStacks stacks;
+    for (RankView& view : views) {
+      for (ProcessView& process : view.processes)
+        stacks.add(process);
+      save(view);
+    }
+    tell_troubles(views);
   }
 
  private:
   void trouble(const std::string& message) { tell_("T " + one_line(message)); }
+
+  // Why a rank's own stack is missing, once for all that it is true of.
+  void tell_troubles(const std::vector<RankView>& views) {
+    std::map<std::string, std::vector<int>> ranks;
+    for (const RankView& view : views) {
+      const ProcessView& process = view.processes.front();
+      const std::string why =
+          process.threads.empty() ? "it is gone" : process.threads.front().native_trouble;
+      if (!why.empty()) ranks[why].push_back(view.rank);
+    }
+    for (const auto& [why, of] : ranks)
+      trouble(rank_ranges(of) + ": no native stack: " + why);
+  }
 
   void save(const RankView& view) {
     tell_("R " + std::to_string(view.rank) + " " + one_line(activity(view)));

@@ -2,14 +2,19 @@
 #include "supervisor/stacks/stack_text.h"
 
 #include <algorithm>
-#include <map>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
-#include "supervisor/job/rank_ranges.h"
+#include "supervisor/stacks/native_stacks.h"
 
 namespace muster {
 
 namespace {
+
+// Calls that tell what a rank does; those around them are in its file.
+constexpr size_t kMaxCalls = 8;
+constexpr std::string_view kInterpreter = "(python)";
 
 void add_native(std::string& text, const ThreadView& thread) {
   for (size_t i = 0; i < thread.native.size(); ++i) {
@@ -43,13 +48,46 @@ void add_process(std::string& text, const ProcessView& process) {
   text += "\nprocess " + std::to_string(process.pid) + " " + process.name + "\n";
   if (process.threads.empty()) text += "  it is gone\n";
   if (!process.trouble.empty()) text += "  " + process.trouble + "\n";
-  for (const std::string& line : process.python)
-    text += "  python: " + line + "\n";
   for (const ThreadView& thread : process.threads)
     add_thread(text, thread);
   if (process.threads_left_out > 0) {
     text += "  and " + std::to_string(process.threads_left_out) + " more threads\n";
   }
+}
+
+// How an interpreter gets from one of the program's functions to the next says nothing.
+bool is_interpreter(std::string_view function) {
+  static constexpr std::string_view kBegins[] = {
+      "_PyEval_",  "PyEval_",      "_PyObject_", "PyObject_",       "_PyFunction_", "PyFunction_",
+      "_PyVector", "PyVectorcall", "_PyCFunct",  "method_",         "cfunction_",   "PyCFunction",
+      "run_mod",   "PyRun_",       "_PyRun_",    "run_eval_code",   "pyrun_",       "pymain_",
+      "Py_Run",    "Py_BytesMain", "slot_tp_",   "object_vacall",   "type_call",    "partial_",
+      "wrapper",   "builtin_exec", "builtin_ev", "import_find_and", "PyImport_",    "_PyImport"};
+  return std::any_of(std::begin(kBegins), std::end(kBegins),
+                     [&](std::string_view begin) { return function.starts_with(begin); });
+}
+
+bool is_start(std::string_view function) {
+  return function == "_start" || function.starts_with("__libc_start") ||
+         function == "start_thread" || function == "clone" || function == "clone3";
+}
+
+// "pthread_cond_wait < gloo::barrier < (python) < main".
+std::string calls_text(const ThreadView& thread) {
+  std::vector<std::string> calls;
+  auto add = [&](std::string call) {
+    if (calls.size() < kMaxCalls && (calls.empty() || calls.back() != call))
+      calls.push_back(std::move(call));
+  };
+  for (const NativeFrame& frame : thread.native) {
+    const std::string name = short_function_name(frame.function);
+    if (name.empty() || is_start(name)) continue;
+    add(is_interpreter(name) ? std::string(kInterpreter) : name);
+  }
+  std::string text;
+  for (const std::string& call : calls)
+    text += (text.empty() ? "" : " < ") + call;
+  return text;
 }
 
 }  // namespace
@@ -66,34 +104,12 @@ std::string rank_text(const RankView& view, const std::string& head) {
 
 std::string activity(const RankView& view) {
   if (view.processes.empty() || view.processes.front().threads.empty()) return "";
-  return where_in_kernel(view.processes.front().threads.front());
-}
-
-std::vector<std::string> group_lines(const std::vector<RankActivity>& ranks) {
-  std::map<std::string, std::vector<int>> by_text;
-  for (const RankActivity& rank : ranks)
-    by_text[rank.text].push_back(rank.rank);
-  std::vector<std::pair<std::string, std::vector<int>>> groups(by_text.begin(), by_text.end());
-  std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) {
-    if (a.second.size() != b.second.size()) return a.second.size() > b.second.size();
-    return a.second.front() < b.second.front();
-  });
-  // Of two equal halves neither is the odd one.
-  const bool most = !groups.empty() && groups.front().second.size() * 2 > ranks.size();
-  std::vector<std::string> lines;
-  for (const auto& [text, members] : groups) {
-    if (lines.size() + 1 == kMaxGroups && groups.size() > kMaxGroups) {
-      lines.push_back("and " + std::to_string(groups.size() - lines.size()) + " more groups");
-      break;
-    }
-    const bool differs = most && &members != &groups.front().second;
-    std::string line = rank_ranges(members) + (differs ? " differs: " : ": ") +
-                       (text.empty() ? "nothing could be seen" : text);
-    if (members.size() > 1 && differs) line.replace(line.find(" differs"), 8, " differ");
-    if (line.size() > kMaxGroupText) line.resize(kMaxGroupText);
-    lines.push_back(std::move(line));
-  }
-  return lines;
+  const ThreadView& main = view.processes.front().threads.front();
+  const std::string calls = calls_text(main);
+  // Whoever sleeps is known by the call; what else keeps a thread is worth a word.
+  const bool asleep = main.state == 'S';
+  if (calls.empty()) return where_in_kernel(main);
+  return asleep ? calls : where_in_kernel(main) + ": " + calls;
 }
 
 }  // namespace muster

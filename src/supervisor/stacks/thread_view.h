@@ -33,7 +33,6 @@ struct ProcessView {
   std::string name;
   std::vector<ThreadView> threads;  // the main one first
   int threads_left_out = 0;
-  std::vector<std::string> python;  // lines of a Python stack dump
   std::string trouble;
 };
 

@@ -2,9 +2,11 @@
 #include "supervisor/status/job_endpoints.h"
 
 #include <algorithm>
+#include <memory>
 #include <string>
 #include <utility>
 
+#include "supervisor/stacks/stack_groups.h"
 #include "supervisor/status/answers.h"
 #include "supervisor/status/failure_rows.h"
 #include "supervisor/status/log_choice.h"
@@ -36,6 +38,35 @@ void reply_change(HttpExchange& exchange, const std::string& refused) {
 
 std::string asker(const HttpServerRequest& request) {
   return "HTTP from " + request.peer.host();
+}
+
+std::string dump_json(const std::vector<event::EvidenceSaved>& saved) {
+  std::string text;
+  JsonOut out(text, JsonOut::Layout::kLines);
+  out.begin_object();
+  out.key("groups");
+  out.begin_array();
+  for (const std::string& line : merged_groups(saved))
+    out.value(line);
+  out.end_array();
+  out.key("saved");
+  out.begin_array();
+  for (const event::EvidenceSaved& one : saved) {
+    out.begin_object();
+    out.key("attempt");
+    out.value(one.attempt);
+    for (const auto& [key, value] :
+         {std::pair("host", &one.host), std::pair("why", &one.why),
+          std::pair("folder", &one.folder), std::pair("trouble", &one.trouble)}) {
+      out.key(key);
+      out.value(*value);
+    }
+    out.end_object();
+  }
+  out.end_array();
+  out.end_object();
+  text += '\n';
+  return text;
 }
 
 }  // namespace
@@ -113,6 +144,19 @@ void handle_failures(StatusContext& context, StatusCall call) {
 void handle_stop(StatusContext& context, StatusCall call) {
   const bool kill = call.request().parameter("kill").value_or("0") != "0";
   reply_change(*call.exchange, context.source.stop(asker(call.request()), kill));
+}
+
+// Answered when all nodes have told. Whoever asked may be gone by then.
+void handle_dump(StatusContext& context, StatusCall call) {
+  auto waiting = std::make_shared<std::unique_ptr<HttpExchange>>(std::move(call.exchange));
+  const std::string who = asker((*waiting)->request());
+  const std::string refused =
+      context.source.dump(who, [waiting](const std::vector<event::EvidenceSaved>& saved) {
+        if (*waiting) reply_json(**waiting, dump_json(saved));
+        waiting->reset();
+      });
+  if (!refused.empty()) return reply_change(**waiting, refused);
+  (*waiting)->set_callbacks({nullptr, [waiting] { waiting->reset(); }});
 }
 
 void handle_restart(StatusContext& context, StatusCall call) {

@@ -13,7 +13,8 @@ void handle_nodes(StatusContext& context, StatusCall call);
 void handle_attempts(StatusContext& context, StatusCall call);
 void handle_ranks(StatusContext& context, StatusCall call);     // attempt=, ranks=
 void handle_failures(StatusContext& context, StatusCall call);  // of all attempts, newest first
-void handle_stop(StatusContext& context, StatusCall call);  // kill=1
+void handle_stop(StatusContext& context, StatusCall call);      // kill=1
+void handle_dump(StatusContext& context, StatusCall call);
 void handle_restart(StatusContext& context, StatusCall call);
 
 }  // namespace muster

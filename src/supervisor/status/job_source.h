@@ -54,6 +54,9 @@ class JobSource {
   // `who` is for the record: "HTTP from 127.0.0.1".
   virtual std::string stop(const std::string& who, bool kill) = 0;
   virtual std::string restart(const std::string& who) = 0;
+  // Has all nodes save where their workers are; `done` is called when they have.
+  using OnDumped = std::function<void(const std::vector<event::EvidenceSaved>& saved)>;
+  virtual std::string dump(const std::string& who, OnDumped done) = 0;
 };
 
 }  // namespace muster

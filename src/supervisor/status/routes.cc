@@ -36,6 +36,7 @@ std::span<const Route> status_routes() {
       {"GET", "/api/v1/series/{attempt}/{rank}", handle_series},
       {"POST", "/api/v1/stop", handle_stop},
       {"POST", "/api/v1/restart", handle_restart},
+      {"POST", "/api/v1/dump", handle_dump},
   };
   return kRoutes;
 }

@@ -254,6 +254,10 @@ std::string RunSource::restart(const std::string&) {
   return cannot_change("restart");
 }
 
+std::string RunSource::dump(const std::string&, OnDumped) {
+  return cannot_change("look into");
+}
+
 void RunSource::look() {
   const AttemptState* attempt = state_.current();
   const Place place{attempt == nullptr ? 0 : attempt->attempt, unix_us(state_.started)};

@@ -52,6 +52,7 @@ class RunSource : public JobSource {
   bool forward(int attempt, int node, std::unique_ptr<HttpExchange>& exchange) override;
   std::string stop(const std::string& who, bool kill) override;
   std::string restart(const std::string& who) override;
+  std::string dump(const std::string& who, OnDumped done) override;
 
  private:
   struct File;   // what the looks share

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "supervisor/job/event.h"
+
+namespace muster {
+
+struct RankActivity {
+  int rank = 0;
+  std::string text;
+};
+
+// Most lines, and the longest of them, so that an event stays small.
+inline constexpr size_t kMaxGroups = 16;
+inline constexpr size_t kMaxGroupText = 400;
+
+// Ranks that do the same, a line each, the largest group first: "ranks 0-2: recv < all_reduce <
+// main". A group that is smaller than the one that most ranks are in says that it differs.
+std::vector<std::string> group_lines(const std::vector<RankActivity>& ranks);
+
+// The groups of all nodes, made of those of each.
+std::vector<std::string> merged_groups(const std::vector<event::EvidenceSaved>& saved);
+
+}  // namespace muster
