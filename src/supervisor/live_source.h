@@ -44,6 +44,8 @@ class LiveSource final : public JobSource {
   // Of all ranks, without asking for fresher ones; and asks all nodes for such.
   std::vector<RankSample> known_samples();
   void look_again();
+  // The GPU of one of this node's workers, for the evidence of its death.
+  std::optional<GpuReading> gpu_of(int local_rank) { return sampler_.gpu_of(local_rank); }
 
   // For the recorder: keeps the newest events and passes them on.
   void observe(const Event& event);

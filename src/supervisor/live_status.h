@@ -43,6 +43,8 @@ class LiveStatus {
   void look_again() { source_.look_again(); }
   std::vector<StoreWaiter> store_waiters() const { return source_.store_waiters(); }
 
+  std::optional<GpuReading> gpu_of(int local_rank) { return source_.gpu_of(local_rank); }
+
  private:
   LiveStatus(Loop& loop, LiveSource::Parts parts);
   Result<void> listen(const HttpPlace& place);

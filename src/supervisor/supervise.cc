@@ -117,6 +117,7 @@ class Run {
   void watch_for_stalls();
   void respond_to(const Stall& stall);
   NodeFacts facts() const;
+  Surroundings::Gpu gpu_of(int local_rank);
   void observe();
   void announce();
   void on_job_end(int exit_code);
@@ -171,9 +172,14 @@ Result<void> Run::build() {
       Job::Parts{loop_, launch_.plan, recorder_, *logs_, *link_,
                  watchdog_settings(launch_.plan.inherited),
                  static_cast<int64_t>(file_limit_.inherited), &launch_.failure_rules,
-                 std::move(store_wait)},
+                 std::move(store_wait), [this](int local_rank) { return gpu_of(local_rank); }},
       [this](int exit_code) { on_job_end(exit_code); });
   return build_status();
+}
+
+Surroundings::Gpu Run::gpu_of(int local_rank) {
+  const auto gpu = status_ ? status_->gpu_of(local_rank) : std::nullopt;
+  return gpu ? Surroundings::Gpu{gpu->pci, gpu_trouble(*gpu)} : Surroundings::Gpu();
 }
 
 Result<void> Run::build_logs() {

@@ -75,3 +75,18 @@ int nvmlDeviceGetComputeRunningProcesses_v3(void* device, unsigned* count, struc
   *count = 1;
   return 0;
 }
+
+// With MUSTER_FAKE_GPU_TROUBLE the GPUs have had errors.
+int nvmlDeviceGetTotalEccErrors(void* device, int type, int counter, unsigned long long* errors) {
+  (void)device;
+  *errors = type == 1 && counter == 0 && getenv("MUSTER_FAKE_GPU_TROUBLE") ? 3 : 0;
+  return 0;
+}
+
+int nvmlDeviceGetRemappedRows(void* device, unsigned* corrected, unsigned* uncorrected,
+                              unsigned* pending, unsigned* failed) {
+  (void)device;
+  *corrected = *uncorrected = *failed = 0;
+  *pending = getenv("MUSTER_FAKE_GPU_TROUBLE") ? 1 : 0;
+  return 0;
+}

@@ -12,6 +12,7 @@ TEST_CASE("all that was found around a death is told, a line each") {
   evidence.silent_folder = "/nfs/home (HOME)";
   evidence.store_wait = "/default_pg/0/3";
   evidence.max_rss_kib = 3 << 19;
+  evidence.gpu_trouble = "GPU 0000:17:00.0 is lost";
   evidence.core = "/work/core.4711";
   evidence.kernel_lines = {"python3[7]: segfault at 8"};
   CHECK(evidence_lines(evidence, "oom_kill") ==
@@ -19,7 +20,8 @@ TEST_CASE("all that was found around a death is told, a line each") {
                                  "/tmp (TMPDIR) has no room: 4 KiB left",
                                  "the file system of /nfs/home (HOME) does not answer",
                                  "it waited in the store for /default_pg/0/3",
-                                 "most memory that it had: 1.5 GiB", "core dump: /work/core.4711",
+                                 "most memory that it had: 1.5 GiB", "GPU 0000:17:00.0 is lost",
+                                 "core dump: /work/core.4711",
                                  "kernel: python3[7]: segfault at 8"});
   CHECK(evidence_lines(Evidence(), "exit_code").empty());
 }

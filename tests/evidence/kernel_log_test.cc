@@ -161,6 +161,17 @@ TEST_CASE("a stranger's kill does not explain one by hand") {
   CHECK(all[0].kernel_lines.size() == 1);
 }
 
+TEST_CASE("a fault of a GPU is told to those who use it") {
+  std::vector<Evidence> all = {dead(1, 1 << 8), dead(2, 1 << 8), dead(3, 1 << 8)};
+  all[1].gpu = "0000:17:00.0";
+  all[2].gpu = "0000:18:00.0";
+  const std::string other = "NVRM: Xid (PCI:0000:18:00): 79, GPU has fallen off the bus.";
+  share_kernel_notes(notes_of({kXid, other}), false, all);
+  CHECK(all[0].kernel_lines.empty());
+  CHECK(all[1].kernel_lines == std::vector<std::string>{kXid});
+  CHECK(all[2].kernel_lines == std::vector<std::string>{other});
+}
+
 TEST_CASE("the pids of another namespace are not compared") {
   std::vector<Evidence> all = {dead(4711, 1 << 8), dead(2, SIGSEGV)};
   share_kernel_notes(notes_of({kKill, kSegfault}), false, all);

@@ -14,7 +14,12 @@ namespace {
 GpuReading gpu(double utilization, int64_t memory,
                std::vector<std::pair<int, int64_t>> processes = {}) {
   static int number = 0;
-  return {"", "GPU-" + std::to_string(number++), utilization, memory, std::move(processes)};
+  GpuReading reading;
+  reading.uuid = "GPU-" + std::to_string(number++);
+  reading.utilization = utilization;
+  reading.memory_used = memory;
+  reading.processes = std::move(processes);
+  return reading;
 }
 
 }  // namespace
@@ -73,4 +78,21 @@ TEST_CASE("local ranks count the GPUs that CUDA shows") {
   CHECK(device_for(readings, 0, "GPU-2") == 2);
   CHECK(device_for(readings, 0, "") == -1);
   CHECK(device_for({}, 0, std::nullopt) == -1);
+}
+
+TEST_CASE("what is wrong with a GPU is told in a line, and nothing if all is well") {
+  GpuReading reading;
+  reading.pci = "0000:17:00.0";
+  reading.memory_total = int64_t{80} << 30;
+  reading.memory_used = int64_t{60} << 30;
+  CHECK(gpu_trouble(reading) == "");
+  reading.memory_used = int64_t{79} << 30;
+  CHECK(gpu_trouble(reading) == "GPU 0000:17:00.0: 79.0 GiB of 80.0 GiB of memory in use");
+  reading.uncorrected_errors = 2;
+  reading.repair_pending = true;
+  CHECK(gpu_trouble(reading) ==
+        "GPU 0000:17:00.0: 2 uncorrected memory errors since the driver was loaded, rows of its "
+        "memory wait to be replaced, 79.0 GiB of 80.0 GiB of memory in use");
+  reading.lost = true;
+  CHECK(gpu_trouble(reading) == "GPU 0000:17:00.0 is lost: it does not answer the driver any more");
 }

@@ -200,6 +200,24 @@ TEST_CASE_FIXTURE(SamplerTest, "a line at this moment ends the silence at once")
   });
 }
 
+TEST_CASE_FIXTURE(SamplerTest, "the GPU of a worker that has died tells what is wrong with it") {
+  run({"sleep 100"});
+  setenv("MUSTER_FAKE_GPU_TROUBLE", "1", 1);
+  std::optional<GpuReading> gpu;
+  CHECK(run_until([&] {
+    gpu = sampler->gpu_of(0);
+    return gpu.has_value();
+  }));
+  unsetenv("MUSTER_FAKE_GPU_TROUBLE");
+  REQUIRE(gpu);
+  CHECK(gpu->pci == "0000:1a:00.0");
+  CHECK(gpu->memory_total == int64_t{80} << 30);
+  CHECK(gpu->uncorrected_errors == 3);
+  CHECK(gpu->repair_pending);
+  CHECK_FALSE(gpu->lost);
+  CHECK_FALSE(sampler->gpu_of(7));
+}
+
 TEST_CASE_FIXTURE(ServerTest, "what a worker reports in the store wins over its lines") {
   ReportedProgress reported;
   std::vector<RankSample> samples(2);

@@ -53,6 +53,8 @@ struct Evidence {
   std::vector<FullDisk> full_disks;       // file systems of its folders without room
   std::string silent_folder;  // one of them whose file system did not answer, "/home/x (HOME)"
   std::string core;           // the dump of its memory: a path, or how to get it
+  std::string gpu;            // its GPU's place, "0000:17:00.0"
+  std::string gpu_trouble;    // what is wrong with that GPU, a line
   std::string store_wait;     // the key that it waited for in the store when it ended, "" if none
   const FailureRules* own_rules = nullptr;  // of --failure-rules; they outlive the evidence
 };

@@ -94,6 +94,7 @@ std::vector<std::string> evidence_lines(const Evidence& evidence, std::string_vi
   // It had that much at most: worth a line where memory is the question.
   if (evidence.max_rss_kib > 0 && about_memory(kind))
     add("most memory that it had: " + memory_words(evidence.max_rss_kib * 1024));
+  if (!evidence.gpu_trouble.empty()) add(clean_line(evidence.gpu_trouble));
   if (!evidence.core.empty()) add("core dump: " + clean_line(evidence.core));
   for (const std::string& line : evidence.kernel_lines)
     add("kernel: " + clean_line(line));

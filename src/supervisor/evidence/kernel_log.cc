@@ -119,6 +119,13 @@ void give(const KernelNote& note, Evidence& evidence) {
   evidence.memory = MemoryTrouble{note.memory_group, 1, note.limit_bytes};
 }
 
+// An Xid is about all who use that GPU: "0000:17:00" is the place "0000:17:00.0".
+void give_by_gpu(const KernelNote& note, std::vector<Evidence>& dead) {
+  for (Evidence& evidence : dead) {
+    if (!note.pci.empty() && evidence.gpu.rfind(note.pci + ".", 0) == 0) give(note, evidence);
+  }
+}
+
 // Nobody's so far: to the one worker that it can be about, if it is the only such line.
 void give_rest(const std::vector<const KernelNote*>& rest, KernelNote::Kind kind,
                std::vector<Evidence>& dead) {
@@ -219,6 +226,8 @@ void share_kernel_notes(const std::vector<KernelNote>& notes, bool same_pids,
     }
     if (owner != dead.end()) {
       give(note, *owner);
+    } else if (note.kind == KernelNote::Kind::kXid) {
+      give_by_gpu(note, dead);
     } else {
       rest.push_back(&note);
     }

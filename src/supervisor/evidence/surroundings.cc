@@ -32,6 +32,11 @@ void Surroundings::note_death(int pid, int wait_status) {
 void Surroundings::fill(Evidence& evidence) const {
   auto memory = memory_at_death_.find(evidence.pid);
   if (memory != memory_at_death_.end()) evidence.memory = memory->second;
+  if (gpu_) {
+    Gpu gpu = gpu_(evidence.local_rank);
+    evidence.gpu = std::move(gpu.pci);
+    evidence.gpu_trouble = std::move(gpu.trouble);
+  }
   if (store_wait_ && evidence.pid > 0) evidence.store_wait = store_wait_(evidence.pid);
 }
 

@@ -25,6 +25,14 @@ class Surroundings {
   // The store's key that a process waited for when it ended, "" if none. Where the store is.
   void set_store_wait(std::function<std::string(int pid)> ask) { store_wait_ = std::move(ask); }
 
+  // The GPU of a worker and what is wrong with it. Must not block: it may tell what it knows and
+  // look again, since it is asked at the death and once more when the evidence is gathered.
+  struct Gpu {
+    std::string pci;      // "0000:17:00.0", "" if there is none
+    std::string trouble;  // a line, "" if nothing is wrong
+  };
+  void set_gpu(std::function<Gpu(int local_rank)> ask) { gpu_ = std::move(ask); }
+
   // Before the first worker of an attempt is started: what the kernel counts and says from here on
   // is about them.
   void begin_attempt();
@@ -43,6 +51,7 @@ class Surroundings {
  private:
   std::vector<Folder> folders_;
   std::function<std::string(int)> store_wait_;
+  std::function<Gpu(int)> gpu_;
   std::string folder_;
   int64_t began_ = 0;  // the attempt, unix seconds
   std::optional<MemoryWatch> memory_;

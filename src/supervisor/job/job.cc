@@ -36,6 +36,7 @@ Job::Job(const Parts& parts, std::function<void(int)> on_end)
       stop_signals_(stop_signals(parts.plan.options)),
       surroundings_(worker_folders(parts.plan, parts.logs)) {
   surroundings_.set_store_wait(parts.store_wait);
+  surroundings_.set_gpu(parts.gpu);
 }
 
 Job::~Job() {

@@ -55,6 +55,7 @@ class Job {
     const FailureRules* failure_rules = nullptr;  // outlive the job
     // Surroundings::set_store_wait; may be missing.
     std::function<std::string(int pid)> store_wait{};
+    std::function<Surroundings::Gpu(int local_rank)> gpu{};  // likewise, set_gpu
   };
 
   // `on_end` is called once, from the loop, with muster's exit code, when nothing of the job is

@@ -256,18 +256,29 @@ void Sampler::look() {
       });
 }
 
+std::optional<std::string> Sampler::visible_devices(int local_rank) const {
+  const auto at = static_cast<size_t>(local_rank);
+  if (at >= parts_.plan.workers.size()) return std::nullopt;
+  auto visible = lookup(parts_.plan.workers[at].environment, "CUDA_VISIBLE_DEVICES");
+  return visible ? visible : lookup(parts_.plan.inherited, "CUDA_VISIBLE_DEVICES");
+}
+
+std::optional<GpuReading> Sampler::gpu_of(int local_rank) {
+  const std::vector<GpuReading> readings = gpus_.look();
+  if (readings.empty()) return std::nullopt;
+  const int device = device_for(readings, local_rank, visible_devices(local_rank));
+  if (device < 0) return std::nullopt;
+  return readings[static_cast<size_t>(device)];
+}
+
 void Sampler::take(const Work& work) {
   if (work.attempt != attempt_) return;
   const std::vector<GpuReading> readings = gpus_.look();
   std::vector<int> device_of;
   for (const Work::Worker& worker : work.workers) {
-    const auto at = static_cast<size_t>(worker.local_rank);
-    std::optional<std::string> visible;
-    if (!readings.empty() && at < parts_.plan.workers.size()) {
-      visible = lookup(parts_.plan.workers[at].environment, "CUDA_VISIBLE_DEVICES");
-      if (!visible) visible = lookup(parts_.plan.inherited, "CUDA_VISIBLE_DEVICES");
-    }
-    device_of.push_back(readings.empty() ? -1 : device_for(readings, worker.local_rank, visible));
+    device_of.push_back(readings.empty() ? -1
+                                         : device_for(readings, worker.local_rank,
+                                                      visible_devices(worker.local_rank)));
   }
   const std::vector<GpuShare> shares = share_gpus(readings, work.look.root_of, device_of);
   for (size_t at = 0; at < work.workers.size(); ++at)

@@ -59,6 +59,9 @@ class Sampler {
   std::vector<RankSample> last_samples() const;
   void refresh();
 
+  // The GPU that a worker uses by its local rank, as the last look found it; a new look begins.
+  std::optional<GpuReading> gpu_of(int local_rank);
+
   // After each look; one at a time.
   void set_on_look(std::function<void()> on_look) { on_look_ = std::move(on_look); }
 
@@ -77,6 +80,7 @@ class Sampler {
   };
 
   void look();
+  std::optional<std::string> visible_devices(int local_rank) const;
   std::shared_ptr<Work> plan_work() const;
   void take(const Work& work);
   void take_one(const Work& work, size_t at, const GpuShare& gpu);
