@@ -88,6 +88,7 @@ TEST_CASE("a lost node costs nothing unless a policy stops the job for it") {
   Question question(0, 0);
   question.root.kind = "node_lost";
   question.root.rank = -1;
+  question.situation.charged = false;
   CHECK(question.answer().restart);
   CHECK_FALSE(question.answer().charged);
   CHECK_FALSE(question.policy("node_lost=stop").answer().restart);

@@ -242,6 +242,24 @@ TEST_CASE("the node where all meet cannot be left out") {
   CHECK(round.ids<action::End>() == "hbc");
 }
 
+TEST_CASE("a job that stands still is charged, and no node is left out unless a rank differs") {
+  for (const char* policy : {"", "hung=stop-and-exclude-node", "hung=restart"}) {
+    Elastic round(policy, 1);
+    event::FailureFound found = Round::failure(-1);
+    found.kind = "hung";
+    found.attempt = 0;
+    found.can_heal = false;
+    round.coordinator().hung(found, round.now);
+    for (const char* id : {"h", "b", "c"})
+      round.settle_stopped(id);
+    const AttemptVerdict verdict = *round.all<action::Tell>().at(0).verdict;
+    CHECK(verdict.excluded == -1);
+    CHECK(verdict.restarts == (std::string(policy) == "hung=restart"));
+    CHECK(verdict.restart_count == (verdict.restarts ? 1 : 0));
+    CHECK(verdict.no_restart.empty() == verdict.restarts);
+  }
+}
+
 TEST_CASE("one node alone is not left out") {
   One round(9);
   round.settings.terms.failure_policy = "any=stop-and-exclude-node";

@@ -67,7 +67,7 @@ RestartDecision decide_restart(const event::FailureFound& root_cause, const Rest
     return {false, "not retried: --failure-policy stops the job for " + root_cause.kind};
   }
   if (action == FailureAction::kExcludeNode) return without_node(root_cause, situation);
-  if (root_cause.rank < 0) {
+  if (!situation.charged) {
     RestartDecision decision{true, "restarting with the nodes that are here"};
     decision.charged = false;
     return decision;

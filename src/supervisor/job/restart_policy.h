@@ -22,6 +22,7 @@ struct RestartRules {
 // Where the job stands. The counts are FailureHistory's and hold the failure in question.
 struct RestartSituation {
   int used = 0;
+  bool charged = true;  // workers are to blame, not the loss of a node: it is one of the budget
   bool left_running = false;     // something of the failed attempt could not be ended
   int same = 1;                  // failures of the same cause within the limit's time
   int in_a_row = 1;              // failures without a steady run between them
@@ -36,8 +37,8 @@ struct RestartDecision {
   std::chrono::milliseconds delay{0};
 };
 
-// What follows a failed attempt, or a lost node (whose rank is -1). A stop by signal never comes
-// here: nothing follows it.
+// What follows a failed attempt, or a lost node. A stop by signal never comes here: nothing follows
+// it.
 RestartDecision decide_restart(const event::FailureFound& root_cause, const RestartRules& rules,
                                const RestartSituation& situation);
 

@@ -58,7 +58,7 @@ struct Coordinator::Impl {
   void stop_members(StopReason reason, int signal, bool kill, const std::string& why);
   void conclude(Time now);
   RestartDecision decide(const AttemptRecord::Findings& findings, Time now);
-  std::string why_not_excluded(const event::FailureFound& root);
+  std::string why_not_excluded(const AttemptRecord::Findings& findings);
   void exclude(const event::FailureFound& root);
   JobEnd end_for(const AttemptRecord::Findings& findings, bool may_restart) const;
   void end(JobEnd the_end);

@@ -36,8 +36,8 @@ RestartDecision Coordinator::Impl::decide(const AttemptRecord::Findings& finding
       failures.add(*findings.root, {started, now, findings.step}, rules.same_limit.within);
     }
     decision = decide_restart(*findings.root, rules,
-                              {restart_count, findings.left_running, failures.same(),
-                               failures.in_a_row(), why_not_excluded(*findings.root)});
+                              {restart_count, findings.charged, findings.left_running,
+                               failures.same(), failures.in_a_row(), why_not_excluded(findings)});
   }
   const bool possible =
       !attempt->all_complete() && !findings.left_running && findings.trouble.empty() && !sent_home;
@@ -47,8 +47,10 @@ RestartDecision Coordinator::Impl::decide(const AttemptRecord::Findings& finding
   return decision;
 }
 
-std::string Coordinator::Impl::why_not_excluded(const event::FailureFound& root) {
+std::string Coordinator::Impl::why_not_excluded(const AttemptRecord::Findings& findings) {
+  const event::FailureFound& root = *findings.root;
   if (terms().max_nodes == 1) return "there is no other";
+  if (findings.charged && root.rank < 0) return "no rank differs from the others";
   const Node* host = roster.find(settings.host_id);
   if (host != nullptr && host->settled == number && host->member == root.node)
     return "the nodes meet there";
