@@ -132,12 +132,13 @@ TEST_CASE("a program that cannot be started is the headline") {
   found.pid = 0;
   found.kind = "exec_not_found";
   found.can_heal = false;
-  story.say(found).ends(Outcome::kFailed, 127);
+  story.say(found).say(event::RestartDenied{0, "not retried: it cannot heal"});
+  story.ends(Outcome::kFailed, 127);
   std::string text = report(story);
   CHECK(text.starts_with(
       "muster: rank 0 (local 0) on node-a could not be started · nope: not found in PATH\n"));
   CHECK(has(text, "not started  ranks 1-2\n"));
-  CHECK(has(text, "0 of 2 used · not retried: exec_not_found cannot heal by itself"));
+  CHECK(has(text, "0 of 2 used · not retried: it cannot heal\n"));
 }
 
 TEST_CASE("victims that ended in another way than told are set apart") {
