@@ -339,14 +339,39 @@ TEST_CASE("memory that had run out makes a kill an OOM kill") {
   CHECK(failure.line_source == "kernel log");
   evidence.wait_status = 137 << 8;
   CHECK(diagnose(evidence).kind == "oom_kill");
+}
+
+TEST_CASE("a process under it that was killed for memory is the cause if it says so") {
+  Evidence evidence;
   evidence.wait_status = 3 << 8;
+  evidence.memory = MemoryTrouble{"/job", 1, 16LL << 30};
+  evidence.stderr_tail = "no such data set\n";  // another rank's process may have been killed
   CHECK(diagnose(evidence).kind == "exit_code");
+  evidence.stderr_tail = "preprocessing failed with 137\n";
+  CHECK(diagnose(evidence).kind == "oom_kill");
+  CHECK(diagnose(evidence).line_source == "cgroup");
+  evidence.stderr_tail = raised("subprocess.CalledProcessError: died with <Signals.SIGKILL: 9>.");
+  CHECK(diagnose(evidence).kind == "oom_kill");
+  CHECK(diagnose(evidence).message.starts_with("subprocess.CalledProcessError"));
+  evidence.stderr_tail = "no such data set\n";
+  evidence.kernel_lines = {"Memory cgroup out of memory: Killed process 9 (sh)"};  // its child
+  CHECK(diagnose(evidence).kind == "oom_kill");
+}
+
+TEST_CASE("the first line of another language's exception is shown, however long its stack") {
+  std::string text = "panic: runtime error: index out of range [5] with length 3\n\n";
+  for (int i = 0; i < 12; ++i)
+    text += "goroutine " + std::to_string(i) + " [running]:\nmain.main()\n";
+  const event::FailureFound failure = of({2 << 8, text.c_str(), "", ""});
+  CHECK(failure.kind == "exit_code");
+  CHECK(failure.line == "panic: runtime error: index out of range [5] with length 3");
+  CHECK(failure.message == "exited with code 2");
 }
 
 TEST_CASE("a bus error with a full /dev/shm is a full disk") {
   Evidence evidence;
   evidence.wait_status = SIGBUS;
-  evidence.full_disks = {{"/dev/shm", 0, -1}};
+  evidence.full_disks = {{"/tmp (TMPDIR)", 0, -1}, {"/dev/shm", 0, -1}};
   CHECK(diagnose(evidence).kind == "disk_full");
   CHECK(diagnose(evidence).line == "/dev/shm has no room: 0 B left");
   evidence.full_disks = {{"/home", 0, -1}};

@@ -70,7 +70,8 @@ std::string signal_message(const Facts& facts, const Finding& found) {
 std::string exit_message(const Facts& facts, const Finding& found) {
   if (facts.raised() || facts.raised_aside()) return with_code(facts, facts.traceback->summary());
   if (facts.recorded_exception()) return with_code(facts, facts.error_file->message);
-  if (found.kind == "oom_kill") return describe_end(facts.status) + ": a process of it was killed";
+  if (found.kind == "oom_kill")
+    return describe_end(facts.status) + ": the kernel killed a process of it for want of memory";
   if (!facts.last_words.empty()) return with_code(facts, facts.last_words.front());
   if (found.kind != "exit_code" && found.line) {
     return with_code(facts, std::string(trimmed(found.line->text)));

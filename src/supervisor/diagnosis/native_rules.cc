@@ -43,6 +43,13 @@ constexpr Rule kRules[] = {
     {"fpe", "Floating point exception", Reach::kLast, Role::kOfKind, exited_with<136>},
     {"illegal_instruction", "Illegal instruction", Reach::kLast, Role::kOfKind, exited_with<132>},
 
+    // Other languages' own words for an exception that nobody caught. They have no kinds.
+    {"exit_code", "^panic: ", Reach::kNear, Role::kOfKind, exited_with<2>},        // Go
+    {"exit_code", "^fatal error: ", Reach::kNear, Role::kOfKind, exited_with<2>},  // Go
+    {"exit_code", "^thread '*' panicked at ", Reach::kNear, Role::kOfKind, exited_with<101>},
+    {"exit_code", "^Exception in thread \"main\" ", Reach::kNear, Role::kOfKind, exited_with<1>},
+    {"exit_code", "^ERROR: LoadError: ", Reach::kNear, Role::kOfKind, exited_with<1>},  // Julia
+
     // Python before it runs anything: no traceback, one line.
     {"script_not_found", ": can't open file ", Reach::kLast, Role::kOfKind, exited_with<2>},
     {"python_import_error", ": No module named ", Reach::kLast, Role::kOfKind, exited_with<1>},

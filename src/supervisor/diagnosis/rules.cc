@@ -45,11 +45,28 @@ bool killed_for_memory(const Facts& facts) {
   return facts.started() && by_kill && memory_line(facts.evidence).has_value();
 }
 
-bool shared_memory_full(const Facts& facts) {
+// A process under it was killed, and it says so. (Another rank's may have been, where the limit is
+// one for all of them, so that the counter alone is not enough.)
+bool child_killed_for_memory(const Facts& facts) {
+  const std::optional<FoundLine> line = memory_line(facts.evidence);
+  if (!line || !facts.exited()) return false;
+  if (line->source == "kernel log") return true;
+  for (std::string_view text : {"137", "SIGKILL", "Killed", "signal 9"}) {
+    if (find_in(text, facts.stderr_lines, kLastLines)) return true;
+  }
+  return false;
+}
+
+// /dev/shm, if it has no room.
+const FullDisk* full_shared_memory(const Facts& facts) {
   const std::vector<FullDisk>& full = facts.evidence.full_disks;
-  return died_of<SIGBUS>(facts) && std::any_of(full.begin(), full.end(), [](const FullDisk& disk) {
-           return disk.path == "/dev/shm" || disk.path.starts_with("/dev/shm/");
-         });
+  auto found = std::find_if(full.begin(), full.end(),
+                            [](const FullDisk& disk) { return disk.path.starts_with("/dev/shm"); });
+  return found == full.end() ? nullptr : &*found;
+}
+
+bool shared_memory_full(const Facts& facts) {
+  return died_of<SIGBUS>(facts) && full_shared_memory(facts) != nullptr;
 }
 
 bool raised(const Facts& facts) {
@@ -90,6 +107,7 @@ constexpr Rule kEndsByForce[] = {
 
 // What is left when no text said more.
 constexpr Rule kOtherEnds[] = {
+    {"oom_kill", "", Reach::kNear, Role::kCause, child_killed_for_memory},
     {"cpp_exception", "", Reach::kNear, Role::kCause, recorded_native_exception},
     {"python_exception", "", Reach::kNear, Role::kCause, raised},
     {"python_exception", "", Reach::kNear, Role::kCause, recorded_exception},
@@ -181,7 +199,7 @@ std::optional<Finding> find_text(const Facts& facts) {
 
 std::optional<FoundLine> line_for(std::string_view kind, const Facts& facts) {
   if (kind == "oom_kill") return memory_line(facts.evidence);
-  if (kind == "disk_full") return FoundLine{disk_line(facts.evidence.full_disks.front()), "disk"};
+  if (kind == "disk_full") return FoundLine{disk_line(*full_shared_memory(facts)), "disk"};
   return line_of_end(facts);
 }
 
