@@ -323,6 +323,22 @@ TEST_CASE("a dump of faulthandler gives the frame of the program's own") {
   CHECK(failure.message == "killed by SIGSEGV (signal 11) in step (f.py:3)");
 }
 
+TEST_CASE("an abort of Python's is shown with the frame too") {
+  const event::FailureFound failure =
+      of({SIGABRT,
+          "Fatal Python error: Aborted\n\nCurrent thread 0x00007fde4e257b80 (most recent call "
+          "first):\n  File \"/home/u/g.py\", line 3 in <module>\n",
+          "", ""});
+  CHECK(failure.kind == "abort");
+  CHECK(failure.message == "killed by SIGABRT (signal 6) in <module> (g.py:3)");
+  // What native code said before it aborted says more.
+  CHECK(of({SIGABRT,
+            "free(): invalid pointer\nFatal Python error: Aborted\n\nCurrent thread 0x0 (most "
+            "recent call first):\n  File \"/home/u/g.py\", line 3 in <module>\n",
+            "", ""})
+            .line == "free(): invalid pointer");
+}
+
 TEST_CASE("memory that had run out makes a kill an OOM kill") {
   Evidence evidence;
   evidence.wait_status = SIGKILL;

@@ -241,6 +241,18 @@ TEST_CASE("what only looks like a traceback is none") {
               "  File \"a.py\", line 2, in <module>\n    log()\nINFO:root:next\n"));
 }
 
+TEST_CASE("an exception that a pool of processes raised again happened in the worker") {
+  auto found = of_script(
+      "import multiprocessing as m\n"
+      "def f(x):\n"
+      "    raise KeyError('shard 3')\n"
+      "with m.get_context('fork').Pool(1) as pool:\n"
+      "    pool.map(f, range(2))\n");
+  REQUIRE(found);
+  CHECK(found->summary() == "KeyError: 'shard 3' (train.py:3)");
+  CHECK(found->cause.empty());
+}
+
 TEST_CASE("deep recursion and much output cost little") {
   auto found = of_script("def f(): f()\nf()\n");
   REQUIRE(found);

@@ -82,7 +82,7 @@ void read_stack(const Lines& lines, size_t at, FaultDump& dump) {
 
 std::string TerminateText::summary() const {
   if (type.empty()) return message;
-  return message.empty() ? type : type + ": " + message;
+  return message.empty() || message == type ? type : type + ": " + message;
 }
 
 std::optional<TerminateText> find_terminate(const Lines& lines) {

@@ -14,6 +14,11 @@ bool aborted(const Facts& facts) {
   return facts.status.exit_code == 128 + SIGABRT;  // or a shell's command was
 }
 
+// A shell says so of its command.
+bool command_aborted(const Facts& facts) {
+  return facts.exited() && aborted(facts);
+}
+
 bool on_full_disk(const Facts& facts) {
   return facts.disk_full();
 }
@@ -96,7 +101,7 @@ constexpr Rule kRules[] = {
     {"abort", "pure virtual method called", Reach::kNear, Role::kOfKind, aborted},
     {"abort", "terminate called without an active exception", Reach::kNear, Role::kOfKind, aborted},
     {"abort", "LLVM ERROR: ", Reach::kNear, Role::kOfKind, aborted},
-    {"abort", "Aborted", Reach::kLast, Role::kOfKind, aborted},
+    {"abort", "Aborted", Reach::kLast, Role::kOfKind, command_aborted},
 };
 
 }  // namespace

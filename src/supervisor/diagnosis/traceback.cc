@@ -48,6 +48,7 @@ struct Block {
   std::string message;
   std::string cause;
   std::vector<TracebackFrame> frames;
+  std::vector<TracebackFrame> first_frames;  // of the exception that the chain began with
   bool aside = false;
   bool ignored = false;
 };
@@ -233,6 +234,7 @@ std::vector<Block> find_blocks(const Lines& lines) {
       block->ignored = before.ignored;
       std::string text = before.message.empty() ? before.type : before.type + ": " + before.message;
       block->cause = before.cause.empty() ? text : before.cause;
+      block->first_frames = before.cause.empty() ? before.frames : before.first_frames;
     }
     i = block->end;
     blocks.push_back(std::move(*block));
@@ -293,6 +295,13 @@ std::optional<Traceback> find_traceback(const Lines& lines) {
       std::find_if(blocks.rbegin(), blocks.rend(), [](const Block& b) { return !b.aside; });
   Block& block = fatal == blocks.rend() ? blocks.back() : *fatal;
   Traceback result;
+  // A pool of processes raises a worker's exception again, as the cause of itself: the first place
+  // is where it happened.
+  const std::string text = block.message.empty() ? block.type : block.type + ": " + block.message;
+  if (block.cause == text) {
+    block.frames = std::move(block.first_frames);
+    block.cause.clear();
+  }
   result.where = choose_frame(block);
   result.type = std::move(block.type);
   result.message = std::move(block.message);
