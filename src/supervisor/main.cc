@@ -90,7 +90,8 @@ int run(std::vector<std::string> command) {
   launch.plan = std::move(*plan);
   launch.failure_rules = std::move(*rules);
   launch.command = std::move(command);
-  for (std::string& warning : policy_warnings(launch.plan.options.failure_policy))
+  for (std::string& warning :
+       policy_warnings(launch.plan.options.failure_policy, launch.failure_rules))
     launch.plan.warnings.push_back(std::move(warning));
   if (launch.plan.options.dry_run) {
     return print(dry_run_text(launch.plan), 0);

@@ -34,6 +34,14 @@ class FailureRules(MusterTest):
         self.assertIn("training diverged; Lower the learning rate.", run.err)
         self.assertEqual(self.file("attempts"), "tried\n")
 
+    def test_a_kind_of_a_rule_can_have_a_policy(self):
+        options = ("--failure-policy", "nan_loss=stop", "--max-restarts", "2", "--no-python")
+        rules = self.write_rules({**NAN, "heals": True})
+        run = self.muster("--failure-rules", rules, *options, self.script(DIVERGE))
+        self.assert_code(run, 3)
+        self.assertEqual(self.file("attempts"), "tried\n")
+        self.assertNotIn("a kind that no failure has", run.err)
+
     def test_a_mistake_in_the_file_starts_nothing(self):
         rules = self.write_rules(NAN, {"kind": "x", "txet": "y"})
         run = self.muster("--failure-rules", rules, "--no-python", self.script(DIVERGE))

@@ -140,9 +140,11 @@ TEST_CASE("the first restart of a row comes at once, later ones after longer and
 
 TEST_CASE("kinds that no failure has are warned of, with the one that was meant") {
   const auto warnings = [](const std::string& text) {
-    return policy_warnings(*parse_failure_policy(text));
+    FailureRule own;
+    own.kind = "nan_loss";
+    return policy_warnings(*parse_failure_policy(text), FailureRules{{own}});
   };
-  CHECK(warnings("any=stop,segfault=stop,node_lost=stop,hung=stop").empty());
+  CHECK(warnings("any=stop,segfault=stop,node_lost=stop,hung=stop,nan_loss=stop").empty());
   REQUIRE(warnings("segfalt=stop").size() == 1);
   CHECK(warnings("segfalt=stop")[0] ==
         "--failure-policy names segfalt, a kind that no failure has (did you mean segfault?)");

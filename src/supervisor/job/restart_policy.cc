@@ -35,10 +35,12 @@ std::string limit_text(const SameFailureLimit& limit) {
 
 }  // namespace
 
-std::vector<std::string> policy_warnings(const FailurePolicy& policy) {
+std::vector<std::string> policy_warnings(const FailurePolicy& policy, const FailureRules& own) {
   std::vector<std::string> kinds = {"any"};
   for (const FailureKind& kind : failure_kinds())
     kinds.emplace_back(kind.name);
+  for (const FailureRule& rule : own.rules)
+    kinds.push_back(rule.kind);
   std::vector<std::string> warnings;
   for (const FailurePolicy::Rule& rule : policy.rules) {
     if (std::find(kinds.begin(), kinds.end(), rule.kind) != kinds.end()) continue;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "supervisor/cli/failure_policy.h"
+#include "supervisor/diagnosis/failure_rules.h"
 #include "supervisor/job/event.h"
 
 namespace muster {
@@ -42,8 +43,8 @@ struct RestartDecision {
 RestartDecision decide_restart(const event::FailureFound& root_cause, const RestartRules& rules,
                                const RestartSituation& situation);
 
-// A warning for each kind that the policy names and no failure has.
-std::vector<std::string> policy_warnings(const FailurePolicy& policy);
+// A warning for each kind that the policy names and no failure has, not even one of the user's own.
+std::vector<std::string> policy_warnings(const FailurePolicy& policy, const FailureRules& own);
 
 // How long the last of so many failures in a row puts the restart off.
 std::chrono::milliseconds restart_delay(const RestartBackoff& backoff, int in_a_row);
