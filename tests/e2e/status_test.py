@@ -260,7 +260,7 @@ class Viewed(MusterTest):
 class Schemas(unittest.TestCase):
     def test_the_check_finds_what_is_wrong(self):
         sample = {key: None for key in load("schemas/rows.schema.json")["$defs"]["Sample"]["required"]}
-        sample.update(rank=0, time_us=1, values=[])
+        sample.update(rank=0, time_us=1, values=[], spins=False)
         whole = {"samples": [sample]}
         self.assertEqual(violations(whole, "schemas/samples.schema.json"), [])
         wrongs = {

@@ -323,7 +323,8 @@ TEST_CASE("what is not known of a sample is null") {
   CHECK(row["last_output_us"].is_null());
   CHECK(row["alive_us"].is_null());
   CHECK(row["spins"] == false);
-  CHECK(row["process_state"] == "");
+  CHECK(row["process_state"].is_null());
+  CHECK(row["wait_channel"].is_null());
   sample.alive_us = 5;
   sample.spins = true;
   sample.state = 'D';

@@ -225,8 +225,8 @@ export interface Sample {
   values?: [string, Known<number>][]; // that it reports under names of its own
   alive_us?: Known<number>; // its last sign of life
   spins?: boolean; // since then it used a core and did nothing else
-  process_state?: string; // "S", "D", ...
-  wait_channel?: string;
+  process_state?: Known<string>; // "S", "D", ...
+  wait_channel?: Known<string>;
   operation?: Known<{ call: string; state: "running" | "done" | "failed"; since_us: number }>;
 }
 

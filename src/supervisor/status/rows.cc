@@ -304,8 +304,10 @@ void write_sample(JsonOut& out, const RankSample& sample) {
   write_values(out, sample);
   out.field("alive_us", sample.alive_us > 0 ? std::optional(sample.alive_us) : std::nullopt);
   out.field("spins", sample.spins);
-  out.field("process_state", sample.state == 0 ? "" : std::string(1, sample.state));
-  out.field("wait_channel", sample.wait_channel);
+  out.field("process_state",
+            sample.state != 0 ? std::optional(std::string(1, sample.state)) : std::nullopt);
+  out.field("wait_channel",
+            sample.wait_channel.empty() ? std::nullopt : std::optional(sample.wait_channel));
   out.key("operation");
   write_operation(out, sample);
   out.end_object();
