@@ -75,13 +75,33 @@ TEST_CASE_FIXTURE(PlanFixture, "a watchdog's pipe replaces one that is inherited
   environment.emplace_back("TORCHELASTIC_TIMER_FILE=/outer");
   LaunchPlan made = plan({"x"});
   CHECK(variable(made, 0, "TORCHELASTIC_TIMER_FILE") == "/outer");
-  CHECK(variable(made, 0, "TORCHELASTIC_TIMER_FILE", std::nullopt, {"", "/inner", ""}) == "/inner");
+  CHECK(variable(made, 0, "TORCHELASTIC_TIMER_FILE", std::nullopt, {"", "/inner", "", ""}) ==
+        "/inner");
+}
+
+TEST_CASE_FIXTURE(PlanFixture, "a Python worker tells where it is when it is aborted") {
+  CHECK(variable(plan({"x"}), 0, "PYTHONFAULTHANDLER") == "1");
+  environment.emplace_back("PYTHONFAULTHANDLER=");
+  CHECK(variable(plan({"x"}), 0, "PYTHONFAULTHANDLER") == "");
+}
+
+TEST_CASE_FIXTURE(PlanFixture, "the flight recorder writes beside the logs, unless told where") {
+  const std::string name = "TORCH_FR_DUMP_TEMP_FILE";
+  const std::string older = "TORCH_NCCL_DEBUG_INFO_TEMP_FILE";
+  const AttemptFiles files{"", "", "", "/logs/0/flight_recorder_"};
+  CHECK(variable(plan({"x"}), 0, name) == "<unset>");
+  CHECK(variable(plan({"x"}), 0, name, std::nullopt, files) == "/logs/0/flight_recorder_");
+  CHECK(variable(plan({"x"}), 0, older, std::nullopt, files) == "/logs/0/flight_recorder_");
+  environment.emplace_back(older + "=/mine_");
+  CHECK(variable(plan({"x"}), 0, older, std::nullopt, files) == "/mine_");
+  CHECK(variable(plan({"x"}), 0, name, std::nullopt, files) == "<unset>");
 }
 
 TEST_CASE_FIXTURE(PlanFixture, "a worker's page is its own, or it has none") {
   const std::string name = "MUSTER_WORKER_PAGE";
   CHECK(variable(plan({"x"}), 0, name) == "<unset>");
-  CHECK(variable(plan({"x"}), 0, name, std::nullopt, {"", "", "/proc/7/fd/9"}) == "/proc/7/fd/9");
+  CHECK(variable(plan({"x"}), 0, name, std::nullopt, {"", "", "/proc/7/fd/9", ""}) ==
+        "/proc/7/fd/9");
   environment.emplace_back(name + "=/proc/1/fd/3");  // of an outer muster's worker, which we are
   CHECK(variable(plan({"x"}), 0, name) == "");
 }
@@ -102,7 +122,7 @@ TEST_CASE_FIXTURE(PlanFixture,
   LaunchPlan made = plan({"x"});
   CHECK(variable(made, 0, "RANK") == "0");
   CHECK(variable(made, 0, "MASTER_PORT") == "1234");
-  CHECK(variable(made, 0, "TORCHELASTIC_ERROR_FILE", std::nullopt, {"", "", ""}) == "");
+  CHECK(variable(made, 0, "TORCHELASTIC_ERROR_FILE", std::nullopt, {"", "", "", ""}) == "");
   CHECK(variable(made, 0, "TORCH_NCCL_ASYNC_ERROR_HANDLING") == "3");
   CHECK(variable(made, 0, "CUDA_VISIBLE_DEVICES") == "");
   int ranks = 0;

@@ -24,4 +24,17 @@ TEST_CASE("ranges that are too long are cut behind a comma") {
   CHECK(cut_ranges("", 0).empty());
 }
 
+TEST_CASE("a list of ranges is read back up to what is none") {
+  using Numbers = std::vector<int>;
+  CHECK(parse_ranges("0-3,8", 10) == Numbers{0, 1, 2, 3, 8});
+  CHECK(parse_ranges("0-1, 5", 10) == Numbers{0, 1, 5});
+  CHECK(parse_ranges("0-1,...", 10) == Numbers{0, 1});
+  CHECK(parse_ranges("0-9", 10).size() == 10);
+  CHECK(parse_ranges("0-4294967295", 10).empty());
+  CHECK(parse_ranges("0-1000000", 10).size() == 10);
+  CHECK(parse_ranges("1;2", 10) == Numbers{1});
+  for (const char* bad : {"", "x", "3-", "5-3", "-1"})
+    CHECK(parse_ranges(bad, 10).empty());
+}
+
 }  // namespace muster

@@ -240,6 +240,22 @@ TEST_CASE_FIXTURE(JobTest, "an order stops the workers, and the node can be assi
   CHECK(code == 9);
 }
 
+TEST_CASE_FIXTURE(JobTest,
+                  "of an order that names ranks that hang, this node's are aborted first") {
+  begin({kWaits, kWaits, kWaits});
+  assign();
+  wait_until_all_wrote();
+  StopOrder order{0, SIGTERM, StopReason::kFailure, false, "the job hangs"};
+  order.hung = "0-1, 4";  // this node has 3 to 5
+  job->on_stop(order);
+  outcome();
+  const AttemptState& attempt = *recorder.state().current();
+  CHECK(attempt.find(3)->stop_signal == SIGTERM);
+  CHECK(attempt.find(4)->stop_signal == SIGABRT);
+  CHECK(attempt.find(5)->stop_signal == SIGTERM);
+  CHECK(log(1) == "here\n");
+}
+
 TEST_CASE_FIXTURE(JobTest, "a signal stops our workers at once and is passed on") {
   begin({"trap 'exit 0' TERM; echo here; while :; do sleep 0.01; done"});
   assign();

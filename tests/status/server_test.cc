@@ -155,6 +155,24 @@ TEST_CASE_FIXTURE(ServerTest, "the job is changed by POST with the token alone")
   CHECK(error_of(answer) == "the job is over");
 }
 
+TEST_CASE_FIXTURE(ServerTest,
+                  "a dump is answered with the groups of all nodes, and where each saved") {
+  job.story.start(1).start_attempt(1);
+  job.saved = {{0, "node-a", "asked", "/a/stacks_0", {"ranks 0-2: wait"}, ""},
+               {0, "node-b", "asked", "", {"rank 3: spin"}, "disk full"}};
+  start();
+  CHECK(post("/api/v1/dump").status == 401);
+  const HttpResponse answer = post("/api/v1/dump?token=" + token);
+  CHECK(answer.status == 200);
+  CHECK(answer.body.find("\"ranks 0-2: wait\"") != std::string::npos);
+  CHECK(answer.body.find("\"rank 3 differs: spin\"") != std::string::npos);
+  CHECK(answer.body.find("\"/a/stacks_0\"") != std::string::npos);
+  CHECK(answer.body.find("\"disk full\"") != std::string::npos);
+  job.refusal = "no worker runs";
+  CHECK(error_of(post("/api/v1/dump?token=" + token)) == "no worker runs");
+  CHECK(job.asked == std::vector<std::string>(2, "dump HTTP from 127.0.0.1"));
+}
+
 TEST_CASE_FIXTURE(ServerTest, "our own user reads without the token, under our own names alone") {
   start();
   CHECK(get("/healthz").body == "ok\n");

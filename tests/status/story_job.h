@@ -20,7 +20,7 @@ struct StoryJob : JobSource {
   std::string own_host = "node-a";
   std::vector<RankSample> rank_samples;
   size_t keep_recent = kRecentEvents;
-  OnDumped on_dumped;
+  std::vector<event::EvidenceSaved> saved;
   std::vector<std::string> asked;  // "stop HTTP from 127.0.0.1 kill"
   std::string refusal;
   std::function<bool(int attempt, int node, std::unique_ptr<HttpExchange>&)> on_forward;
@@ -65,7 +65,7 @@ struct StoryJob : JobSource {
   }
   std::string dump(const std::string& who, OnDumped done) override {
     asked.push_back("dump " + who);
-    on_dumped = std::move(done);
+    if (refusal.empty()) done(saved);
     return refusal;
   }
 };

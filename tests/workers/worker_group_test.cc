@@ -234,4 +234,31 @@ TEST_CASE_FIXTURE(WorkersTest, "a program that is missing is an error and the ot
   CHECK(ends.size() == 1);
 }
 
+TEST_CASE_FIXTURE(WorkersTest, "of workers that are stopped the one that hangs is aborted first") {
+  make_group({kNever, kNever, kNever, kNever});
+  start_ready(0, "exit_on_signal", {"5"});
+  start_ready(1, "exit_on_signal", {"5"});
+  group->seal();
+  group->stop(SIGTERM, StopReason::kFailure, {1});
+  REQUIRE(run_until_gone());
+  CHECK(WEXITSTATUS(end_of(0)->wait_status) == 5);
+  CHECK(WIFSIGNALED(end_of(1)->wait_status));
+  CHECK(WTERMSIG(end_of(1)->wait_status) == SIGABRT);
+  REQUIRE(sent.size() == 2);
+  CHECK(sent[0].signal == SIGTERM);
+  CHECK(sent[1].signal == SIGABRT);
+}
+
+TEST_CASE_FIXTURE(WorkersTest, "one that hangs and outlives SIGABRT goes the way of the others") {
+  make_group({kNever, kNever, kNever, Milliseconds(50)});
+  start_ready(0, "exit_on_signal", {"5", "ABRT"});
+  group->seal();
+  group->stop(SIGTERM, StopReason::kFailure, {0});
+  REQUIRE(run_until_gone());
+  CHECK(WEXITSTATUS(end_of(0)->wait_status) == 5);
+  REQUIRE(sent.size() == 2);
+  CHECK(sent[0].signal == SIGABRT);
+  CHECK(sent[1].signal == SIGTERM);
+}
+
 }  // namespace muster

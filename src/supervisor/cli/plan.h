@@ -55,10 +55,12 @@ std::vector<int> stop_signals(const Options& options);
 
 // What belongs to one worker in one attempt.
 struct AttemptFiles {
-  std::string error_file;  // empty when logs are off
-  std::string timer_file;  // empty without a watchdog: what is inherited stays
-  std::string page;        // nccl/report/worker_page.h; empty if there is none
-  std::string progress{};  // MUSTER_PROGRESS; empty if there is none
+  std::string error_file;   // empty when logs are off
+  std::string timer_file;   // empty without a watchdog: what is inherited stays
+  std::string page;         // nccl/report/worker_page.h; empty if there is none
+  std::string recording{};  // where PyTorch's flight recorder writes, less the rank; empty when
+                            // logs are off
+  std::string progress{};   // MUSTER_PROGRESS; empty if there is none
 };
 
 // The whole environment of `worker` in one attempt.

@@ -9,6 +9,8 @@ namespace muster {
 
 namespace {
 
+constexpr std::string_view kMore = "...";
+
 // Takes a number off the front of the text.
 bool take_number(std::string_view& text, int& number) {
   auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
@@ -53,7 +55,6 @@ std::vector<int> parse_ranges(std::string_view text, size_t most) {
 }
 
 std::string cut_ranges(std::string_view ranges, size_t most) {
-  constexpr std::string_view kMore = "...";
   if (ranges.size() <= most) return std::string(ranges);
   const size_t room = most - std::min(most, kMore.size());
   const size_t comma = ranges.substr(0, room).rfind(',');

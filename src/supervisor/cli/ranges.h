@@ -12,7 +12,7 @@ namespace muster {
 std::string format_ranges(std::vector<int> numbers, std::string_view separator = ",");
 
 // What format_ranges() wrote, at most `most` numbers of it in its order. Ends at what is no such
-// list.
+// list, such as the "..." of cut_ranges().
 std::vector<int> parse_ranges(std::string_view text, size_t most);
 
 // At most `most` characters of such a list: what is too long is cut behind a comma and ends in

@@ -18,6 +18,21 @@ Result<std::string> own_device(int local_rank, const std::optional<std::string>&
   return std::string(trim(entries[static_cast<size_t>(local_rank)]));
 }
 
+// For the day on which it hangs or crashes, unless the user has decided otherwise: a Python that is
+// ended by SIGABRT or a fault tells where all its threads are, and PyTorch's record of the last
+// collectives goes where the logs are.
+void set_for_hangs(Environment& whole, const AttemptFiles& files) {
+  constexpr const char* kFaultHandler = "PYTHONFAULTHANDLER";
+  if (!lookup(whole, kFaultHandler)) set_variable(whole, kFaultHandler, "1");
+  constexpr const char* kRecording = "TORCH_FR_DUMP_TEMP_FILE";  // from PyTorch 2.9 on
+  constexpr const char* kOlderRecording = "TORCH_NCCL_DEBUG_INFO_TEMP_FILE";
+  if (files.recording.empty() || lookup(whole, kRecording) || lookup(whole, kOlderRecording)) {
+    return;
+  }
+  set_variable(whole, kRecording, files.recording);
+  set_variable(whole, kOlderRecording, files.recording);
+}
+
 }  // namespace
 
 Result<Environment> worker_environment(const LaunchPlan& plan, int local_rank,
@@ -70,6 +85,7 @@ Environment environment_for(const LaunchPlan& plan, const WorkerPlan& worker,
   set_number("TORCHELASTIC_RESTART_COUNT", assignment.restart_count);
   set_variable(whole, "TORCHELASTIC_ERROR_FILE", files.error_file);
   if (!files.timer_file.empty()) set_variable(whole, "TORCHELASTIC_TIMER_FILE", files.timer_file);
+  set_for_hangs(whole, files);
   // One that is inherited is our own, where a worker of another muster has started us.
   auto set_own = [&whole](std::string_view name, const std::string& path) {
     if (!path.empty() || lookup(whole, name)) set_variable(whole, name, path);

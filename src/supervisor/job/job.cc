@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "loop/check.h"
+#include "supervisor/cli/ranges.h"
 #include "supervisor/diagnosis/wait_status.h"
 #include "supervisor/job/gather.h"
 #include "supervisor/job/known_operations.h"
@@ -26,6 +27,17 @@ constexpr int kExitTrouble = 1;
 // Of one node the ranks themselves show who was stopped, but not who only fell with another.
 bool fell_by_cause(const AttemptVerdict& verdict) {
   return std::any_of(verdict.others.begin(), verdict.others.end(), shows_victim);
+}
+
+// That an order may name: more are stopped without a word of their own.
+constexpr size_t kMaxHungRanks = 100'000;
+
+constexpr char kRecordingName[] = "flight_recorder_";
+
+// In the worker's folder; PyTorch adds the rank.
+std::string recording_beside(const std::string& error_file) {
+  if (error_file.empty()) return "";
+  return error_file.substr(0, error_file.rfind('/') + 1) + kRecordingName;
 }
 
 }  // namespace
@@ -154,10 +166,12 @@ Result<void> Job::start_worker(const WorkerPlan& worker) {
   SpawnSpec spec;
   spec.executable = worker.executable;
   spec.argv = worker.argv;
-  spec.environment = environment_for(
-      parts_.plan, worker, assignment_,
-      AttemptFiles{parts_.logs.error_file(local_rank), watchdogs_->timer_path(),
-                   usable(pages_->make(local_rank)), usable(pages_->make_progress(local_rank))});
+  spec.environment =
+      environment_for(parts_.plan, worker, assignment_,
+                      AttemptFiles{parts_.logs.error_file(local_rank), watchdogs_->timer_path(),
+                                   usable(pages_->make(local_rank)),
+                                   recording_beside(parts_.logs.error_file(local_rank)),
+                                   usable(pages_->make_progress(local_rank))});
   spec.stdio = std::move(*stdio);
   spec.controlling_terminal =
       parts_.plan.options.pty && spec.stdio[0].kind == StdioSource::Kind::kFd;
@@ -260,9 +274,20 @@ void Job::fail(const event::FailureFound& preliminary) {
   parts_.link.failed(notice);
 }
 
-void Job::begin_stop(int signal, StopReason reason) {
+void Job::begin_stop(int signal, StopReason reason, const std::set<int>& hung_local_ranks) {
   note_stop();
-  group_->stop(signal, reason);
+  group_->stop(signal, reason, hung_local_ranks);
+}
+
+// Those of this node, as local ranks.
+std::set<int> Job::own_ranks(const std::string& ranges) const {
+  std::set<int> local_ranks;
+  const int workers = static_cast<int>(parts_.plan.workers.size());
+  for (int rank : parse_ranges(ranges, kMaxHungRanks)) {
+    const int local_rank = rank - assignment_.first_rank;
+    if (local_rank >= 0 && local_rank < workers) local_ranks.insert(local_rank);
+  }
+  return local_ranks;
 }
 
 void Job::kill_now(StopReason reason) {
@@ -289,7 +314,9 @@ void Job::on_stop(const StopOrder& order) {
   if (order.kill) return kill_now(order.reason);
   // Our own signal has reached the workers already, and a stop needs no second reason.
   const bool news = order.reason == StopReason::kSignal && stop_signal_ == 0;
-  if (stage_ == Stage::kRunning || news) begin_stop(order.signal, order.reason);
+  if (stage_ == Stage::kRunning || news) {
+    begin_stop(order.signal, order.reason, own_ranks(order.hung));
+  }
 }
 
 void Job::on_signal(event::SignalReceived signal) {

@@ -116,7 +116,8 @@ class Job {
   void on_group_gone(const std::vector<event::LeftoverFound>& found);
   void on_timer_expired(int local_rank, const TimerRequest& request);
   void on_stuck(int local_rank, int pid, Milliseconds duration);
-  void begin_stop(int signal, StopReason reason);
+  void begin_stop(int signal, StopReason reason, const std::set<int>& hung_local_ranks = {});
+  std::set<int> own_ranks(const std::string& ranges) const;
   void kill_now(StopReason reason);
   void note_stop();
   void fail(const event::FailureFound& preliminary);

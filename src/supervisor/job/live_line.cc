@@ -113,6 +113,18 @@ struct LiveLine {
     return "no longer stalled, after " + duration_text(e.lasted_us) + ": " + clean_line(e.how);
   }
 
+  Line operator()(const event::EvidenceSaved& e) const {
+    std::string line = "where the workers are: ";
+    // Other nodes say their own.
+    if (!e.host.empty() && e.host != state.job.host) return std::nullopt;
+    line += e.folder.empty() ? "not written" : clean_line(e.folder);
+    for (const std::string& group : e.groups) {
+      if (group.find(" differ") != std::string::npos) line += "; " + clean_line(group);
+    }
+    if (!e.trouble.empty()) line += " (" + clean_line(e.trouble) + ")";
+    return line;
+  }
+
   Line operator()(const event::NodesAwaited& e) const { return clean_line(e.text); }
 
   Line operator()(const event::NodeLost& e) const { return clean_line(e.message); }

@@ -59,6 +59,7 @@ void describe(A&& a, StopOrder& o) {
   a("reason", o.reason);
   a("kill", o.kill);
   a("why", o.why);
+  a("hung", o.hung);
 }
 
 template <typename A>

@@ -152,6 +152,10 @@ struct Fitter {
       Fitter{kMaxFindingText}.fit<event::CollectiveFinding>(finding);
     }
   }
+  void fit(StopOrder& order) {
+    order.hung = cut_ranges(order.hung, max_text);
+    fit<StopOrder>(order);
+  }
   void fit(event::EvidenceSaved& saved) {
     if (saved.groups.size() > kMaxEvidenceGroups) saved.groups.resize(kMaxEvidenceGroups);
     std::string folder = std::move(saved.folder);

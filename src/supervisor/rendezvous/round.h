@@ -70,6 +70,8 @@ struct StopOrder {
   StopReason reason = StopReason::kFailure;
   bool kill = false;  // SIGKILL at once
   std::string why;    // for the console: "rank 5 on node-b failed", "node-c was lost"
+  // Ranks that hang, "3", "0-2,5": they get SIGABRT first, so that they leave their stacks.
+  std::string hung{};
 };
 
 // An agent's first news of a failure: its own stop has begun, the evidence follows with the

@@ -52,6 +52,30 @@ class Unwinder {
     return attach();
   }
 
+  // Where a Python interpreter is, in the program itself or in its library.
+  PythonPlace python() {
+    PythonPlace place;
+    ::dwfl_getmodules(
+        dwfl_.get(),
+        [](Dwfl_Module* module, void**, const char* name, Dwarf_Addr, void* found) {
+          if (base_name(name).find("python") == std::string::npos) return int{DWARF_CB_OK};
+          auto& in = *static_cast<PythonPlace*>(found);
+          const int count = ::dwfl_module_getsymtab(module);
+          for (int i = 0; i < count; ++i) {
+            GElf_Sym symbol;
+            GElf_Addr address = 0;
+            const char* text =
+                ::dwfl_module_getsym_info(module, i, &symbol, &address, nullptr, nullptr, nullptr);
+            if (text == nullptr) continue;
+            if (std::strcmp(text, "_PyRuntime") == 0) in.runtime = address;
+            if (std::strcmp(text, "Py_Version") == 0) in.version = address;
+          }
+          return int{in.runtime != 0 && in.version != 0 ? DWARF_CB_ABORT : DWARF_CB_OK};
+        },
+        &place, 0);
+    return place;
+  }
+
   std::vector<NativeFrame> frames(const ThreadCopy& copy) {
     copy_ = &copy;
     frames_.clear();
@@ -180,6 +204,19 @@ void NativeStacks::add(ProcessView& process) {
     if (opened) thread->native = unwinder.frames(copy);
     if (!opened) thread->native_trouble = opened.error().message;
   }
+  if (opened) add_python(process, unwinder.python());
+}
+
+void NativeStacks::add_python(ProcessView& process, const PythonPlace& place) {
+  if (place.runtime == 0 || place.version == 0) return;
+  auto stacks = read_python_stacks(
+      place,
+      [pid = process.pid](uint64_t address, void* out, size_t size) {
+        return read_memory(pid, address, out, size);
+      },
+      process.trouble);
+  for (ThreadView& thread : process.threads)
+    thread.python = std::move(stacks[thread.tid]);
 }
 
 std::string short_function_name(const std::string& name) {

@@ -23,6 +23,8 @@ class NativeStacks {
   void add(ProcessView& process);
 
  private:
+  static void add_python(ProcessView& process, const PythonPlace& place);
+
   using Place = std::pair<std::string, uint64_t>;  // a module's path, an address in it
   std::map<Place, NativeFrame> known_;
 };

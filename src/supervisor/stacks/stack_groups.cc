@@ -2,12 +2,11 @@
 #include "supervisor/stacks/stack_groups.h"
 
 #include <algorithm>
-#include <charconv>
 #include <map>
-#include <optional>
 #include <string_view>
 #include <utility>
 
+#include "supervisor/cli/ranges.h"
 #include "supervisor/job/rank_ranges.h"
 
 namespace muster {
@@ -15,38 +14,23 @@ namespace muster {
 namespace {
 
 // Of all nodes together; a line that names more is not from us.
-constexpr int kMaxMergedRanks = 100'000;
+constexpr size_t kMaxMergedRanks = 100'000;
 constexpr std::string_view kUnseen = "nothing could be seen";
-
-// Whether `text` begins with `word`, which is then taken off.
-bool take(std::string_view& text, std::string_view word) {
-  if (!text.starts_with(word)) return false;
-  text.remove_prefix(word.size());
-  return true;
-}
-
-bool take_number(std::string_view& text, int& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc()) return false;
-  text.remove_prefix(static_cast<size_t>(end - text.data()));
-  return true;
-}
 
 // The ranks that a line of group_lines() is about; what is left of it is its text.
 std::vector<int> take_ranks(std::string_view& line) {
-  std::vector<int> ranks;
-  if (!take(line, "ranks ") && !take(line, "rank ")) return ranks;
-  do {
-    int first = 0;
-    if (!take_number(line, first)) return {};
-    int last = first;
-    if (take(line, "-") && !take_number(line, last)) return {};
-    if (first < 0 || last < first || last - first >= kMaxMergedRanks) return {};
-    for (int rank = first; rank <= last; ++rank)
-      ranks.push_back(rank);
-  } while (take(line, ", "));
-  if (!take(line, " differs: ") && !take(line, " differ: ") && !take(line, ": ")) return {};
-  return ranks;
+  for (std::string_view word : {"ranks ", "rank "}) {
+    if (!line.starts_with(word)) continue;
+    line.remove_prefix(word.size());
+    const std::string_view list = line.substr(0, line.find_first_not_of("0123456789-, "));
+    line.remove_prefix(list.size());
+    for (std::string_view end : {"differs: ", "differ: ", ": "}) {
+      if (!line.starts_with(end)) continue;
+      line.remove_prefix(end.size());
+      return parse_ranges(list.substr(0, list.find_last_not_of(' ') + 1), kMaxMergedRanks);
+    }
+  }
+  return {};
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "supervisor/stacks/stack_text.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <iterator>
 #include <string_view>
 #include <utility>
@@ -13,7 +14,8 @@ namespace muster {
 namespace {
 
 // Calls that tell what a rank does; those around them are in its file.
-constexpr size_t kMaxCalls = 8;
+constexpr ptrdiff_t kInnermost = 5;
+constexpr ptrdiff_t kOutermost = 3;
 constexpr std::string_view kInterpreter = "(python)";
 
 void add_native(std::string& text, const ThreadView& thread) {
@@ -41,6 +43,9 @@ void add_thread(std::string& text, const ThreadView& thread) {
           where_in_kernel(thread) + "\n";
   for (const std::string& frame : thread.kernel)
     text += "    kernel: " + frame + "\n";
+  for (const PythonFrame& frame : thread.python)
+    text += "    python: " + frame.function + " at " + frame.file + ":" +
+            std::to_string(frame.line) + "\n";
   add_native(text, thread);
 }
 
@@ -72,17 +77,29 @@ bool is_start(std::string_view function) {
          function == "start_thread" || function == "clone" || function == "clone3";
 }
 
-// "pthread_cond_wait < gloo::barrier < (python) < main".
+// "pthread_cond_wait < gloo::barrier < step (train.py:42) < main".
 std::string calls_text(const ThreadView& thread) {
   std::vector<std::string> calls;
   auto add = [&](std::string call) {
-    if (calls.size() < kMaxCalls && (calls.empty() || calls.back() != call))
-      calls.push_back(std::move(call));
+    if (calls.empty() || calls.back() != call) calls.push_back(std::move(call));
   };
   for (const NativeFrame& frame : thread.native) {
     const std::string name = short_function_name(frame.function);
     if (name.empty() || is_start(name)) continue;
-    add(is_interpreter(name) ? std::string(kInterpreter) : name);
+    const bool interpreted = is_interpreter(name);
+    // From here on Python's own names say more.
+    if (interpreted && !thread.python.empty()) break;
+    add(interpreted ? std::string(kInterpreter) : name);
+  }
+  for (const PythonFrame& frame : thread.python) {
+    const std::string file = frame.file.substr(frame.file.rfind('/') + 1);
+    add(frame.function + " (" + file + ":" + std::to_string(frame.line) + ")");
+  }
+  // What it waits for, and what of the program it does.
+  if (static_cast<ptrdiff_t>(calls.size()) > kInnermost + kOutermost) {
+    const auto begin = calls.begin() + kInnermost;
+    *begin = "...";
+    calls.erase(begin + 1, calls.end() - kOutermost);
   }
   std::string text;
   for (const std::string& call : calls)

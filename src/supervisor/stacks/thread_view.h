@@ -5,6 +5,7 @@
 #include <string_view>
 #include <vector>
 
+#include "supervisor/stacks/python_stacks.h"
 #include "supervisor/workers/proc_fs.h"
 
 namespace muster {
@@ -26,6 +27,7 @@ struct ThreadView {
   std::vector<std::string> kernel;  // its stack there, innermost first
   std::vector<NativeFrame> native;  // its own, innermost first
   std::string native_trouble;       // why there are none
+  std::vector<PythonFrame> python;  // innermost first
 };
 
 struct ProcessView {

@@ -156,7 +156,7 @@ void handle_dump(StatusContext& context, StatusCall call) {
         waiting->reset();
       });
   if (!refused.empty()) return reply_change(**waiting, refused);
-  (*waiting)->set_callbacks({nullptr, [waiting] { waiting->reset(); }});
+  if (*waiting) (*waiting)->set_callbacks({nullptr, [waiting] { waiting->reset(); }});
 }
 
 void handle_restart(StatusContext& context, StatusCall call) {

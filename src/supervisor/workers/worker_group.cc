@@ -40,7 +40,7 @@ struct WorkerGroup::Impl {
   Impl(Loop& the_loop, Limits the_limits, Callbacks the_callbacks);
   ~Impl();
 
-  void stop(int signal, StopReason why);
+  void stop(int signal, StopReason why, const std::set<int>& hung_local_ranks);
   void kill_now(StopReason why);
   void forward(int signal);
   void wake();
@@ -51,6 +51,7 @@ struct WorkerGroup::Impl {
   void reap_orphans();
   void tend_leftovers();
   void run_ladder();
+  void give_up_on_hung();
   void arm_timer();
   void finish();
 
@@ -79,7 +80,9 @@ struct WorkerGroup::Impl {
   int leftovers_told = 0;
   StopReason reason = StopReason::kFinished;
   StopLadder ladder;
-  int level = 0;  // the ladder's signal so far, for leftovers
+  int level = 0;       // the ladder's signal so far, for leftovers
+  std::set<int> hung;  // local ranks that got SIGABRT in place of the first signal
+  Clock::time_point hung_until{};
   Sweep sweep;
   std::unique_ptr<CgroupTree> cgroups;  // empty where there are none to be had
   std::vector<SentSignal> outbox;
@@ -113,6 +116,7 @@ void WorkerGroup::Impl::settle() {
   if (!flush_outbox() || !report_deaths()) return;
   reap_orphans();
   run_ladder();
+  give_up_on_hung();
   if (sealed && living.empty()) {
     tend_leftovers();
   } else if (sweep.waiting()) {
@@ -198,6 +202,15 @@ void WorkerGroup::Impl::run_ladder() {
     apply(*step);
 }
 
+// Those that SIGABRT has not ended go the way of the others.
+void WorkerGroup::Impl::give_up_on_hung() {
+  if (hung.empty() || Clock::now() < hung_until) return;
+  const std::set<int> late = std::exchange(hung, {});
+  if (level == SIGKILL) return;
+  for (const auto& [pid, rank] : living)
+    if (late.count(rank) != 0) signal_worker(pid, level, false, reason);
+}
+
 void WorkerGroup::Impl::arm_timer() {
   timer.reset();
   const Clock::time_point now = Clock::now();
@@ -206,6 +219,9 @@ void WorkerGroup::Impl::arm_timer() {
   // Only SIGCHLD would tell of new processes, and those who start them send none.
   if (level == SIGKILL) wait = std::min(wait, kRecheck);
   if (sweep.waiting()) wait = std::min(wait, Sweep::kOwnEnd);
+  if (!hung.empty()) {
+    wait = std::min(wait, std::chrono::ceil<Milliseconds>(hung_until - now));
+  }
   timer = Timer::start(loop, std::max(wait, Milliseconds(1)), [this] { settle(); });
 }
 
@@ -222,8 +238,10 @@ void WorkerGroup::Impl::apply(const StopStep& step) {
   if (step.signal == 0) return;
   level = step.signal;
   const bool to_group = step.target == StopTarget::kGroup;
-  for (const auto& [pid, rank] : living)
-    signal_worker(pid, step.signal, to_group, reason);
+  for (const auto& [pid, rank] : living) {
+    const bool aborts = !to_group && hung.count(rank) != 0;
+    signal_worker(pid, aborts ? SIGABRT : step.signal, to_group, reason);
+  }
   // A worker that was stopped (SIGSTOP) could not act on the signal.
   if (step.signal != SIGKILL) {
     for (const auto& [pid, rank] : living)
@@ -276,7 +294,7 @@ void WorkerGroup::Impl::sweep_leftovers() {
   if (level == SIGKILL && cgroups) cgroups->kill_all();
 }
 
-void WorkerGroup::Impl::stop(int signal, StopReason why) {
+void WorkerGroup::Impl::stop(int signal, StopReason why, const std::set<int>& hung_local_ranks) {
   if (gone) return;
   if (stopping) {
     for (const auto& [pid, rank] : living)
@@ -284,6 +302,8 @@ void WorkerGroup::Impl::stop(int signal, StopReason why) {
   } else {
     stopping = true;
     reason = why;
+    hung = hung_local_ranks;
+    hung_until = Clock::now() + std::min(limits.abort_patience, limits.term_to_kill);
     ladder.begin(stop_steps(signal, limits.term_to_kill, limits.kill_to_giving_up), Clock::now());
     run_ladder();
   }
@@ -328,7 +348,11 @@ void WorkerGroup::seal() {
 }
 
 void WorkerGroup::stop(int signal, StopReason reason) {
-  impl_->stop(signal, reason);
+  impl_->stop(signal, reason, {});
+}
+
+void WorkerGroup::stop(int signal, StopReason reason, const std::set<int>& hung_local_ranks) {
+  impl_->stop(signal, reason, hung_local_ranks);
 }
 
 void WorkerGroup::kill_now(StopReason reason) {

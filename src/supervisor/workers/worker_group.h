@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <vector>
 
 #include "loop/loop.h"
@@ -54,6 +55,7 @@ class WorkerGroup {
     Milliseconds term_to_kill{30'000};  // --shutdown-timeout
     Milliseconds kill_to_giving_up{10'000};
     Milliseconds natural_end{1'000};  // for descendants of workers that all finished with 0
+    Milliseconds abort_patience{3'000};
   };
 
   WorkerGroup(Loop& loop, Limits limits, Callbacks callbacks);
@@ -70,6 +72,10 @@ class WorkerGroup {
   // spawn() is refused with ECANCELED. A worker that is already dead, though not yet reported, gets
   // no signal.
   void stop(int signal, StopReason reason);
+
+  // The same, but these workers, which hang, get SIGABRT first: what they write about where they
+  // are is the last evidence of them. Whoever lives after `abort_patience` gets `signal` as well.
+  void stop(int signal, StopReason reason, const std::set<int>& hung_local_ranks);
 
   // Straight to SIGKILL for everything, descendants included.
   void kill_now(StopReason reason);
