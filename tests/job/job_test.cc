@@ -240,6 +240,18 @@ TEST_CASE_FIXTURE(JobTest, "an order stops the workers, and the node can be assi
   CHECK(code == 9);
 }
 
+TEST_CASE_FIXTURE(JobTest, "what the flight recorder left is named with the failure") {
+  begin({"echo > $TORCH_NCCL_DEBUG_INFO_TEMP_FILE$RANK; exit 1"});
+  assign();
+  const NodeOutcome& told = outcome();
+  REQUIRE(told.root);
+  const std::string path = logs->run_dir() + "/attempt_0/0/flight_recorder_3";
+  const std::vector<std::string>& lines = told.root->evidence;
+  CHECK(std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
+    return line.find(path) != std::string::npos;
+  }));
+}
+
 TEST_CASE_FIXTURE(JobTest,
                   "of an order that names ranks that hang, this node's are aborted first") {
   begin({kWaits, kWaits, kWaits});

@@ -55,6 +55,7 @@ struct Evidence {
   std::string core;           // the dump of its memory: a path, or how to get it
   std::string gpu;            // its GPU's place, "0000:17:00.0"
   std::string gpu_trouble;    // what is wrong with that GPU, a line
+  std::string recording;      // the file that PyTorch's flight recorder left, "" if there is none
   std::string store_wait;     // the key that it waited for in the store when it ended, "" if none
   const FailureRules* own_rules = nullptr;  // of --failure-rules; they outlive the evidence
 };

@@ -91,6 +91,8 @@ std::vector<std::string> evidence_lines(const Evidence& evidence, std::string_vi
     add("the file system of " + clean_line(evidence.silent_folder) + " does not answer");
   if (!evidence.store_wait.empty())
     add("it waited in the store for " + clean_line(evidence.store_wait));
+  if (!evidence.recording.empty())
+    add("its last collectives, by PyTorch's flight recorder: " + clean_line(evidence.recording));
   // It had that much at most: worth a line where memory is the question.
   if (evidence.max_rss_kib > 0 && about_memory(kind))
     add("most memory that it had: " + memory_words(evidence.max_rss_kib * 1024));

@@ -12,6 +12,7 @@
 #include "supervisor/job/gather.h"
 #include "supervisor/job/known_operations.h"
 #include "supervisor/job/outcome.h"
+#include "supervisor/job/recording.h"
 #include "supervisor/workers/proc_fs.h"
 
 namespace muster {
@@ -31,14 +32,6 @@ bool fell_by_cause(const AttemptVerdict& verdict) {
 
 // That an order may name: more are stopped without a word of their own.
 constexpr size_t kMaxHungRanks = 100'000;
-
-constexpr char kRecordingName[] = "flight_recorder_";
-
-// In the worker's folder; PyTorch adds the rank.
-std::string recording_beside(const std::string& error_file) {
-  if (error_file.empty()) return "";
-  return error_file.substr(0, error_file.rfind('/') + 1) + kRecordingName;
-}
 
 }  // namespace
 
