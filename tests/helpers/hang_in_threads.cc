@@ -20,8 +20,8 @@ __attribute__((noinline)) void* take_lock(void*) {
 }
 
 __attribute__((noinline)) void* spin(void*) {
-  for (volatile unsigned count = 0;; count = count + 1) {
-  }
+  for (;;)
+    asm volatile("");
   return nullptr;
 }
 

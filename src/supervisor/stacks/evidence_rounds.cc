@@ -20,7 +20,10 @@ std::string EvidenceRounds::begin(const std::string& why, Done done) {
   round->attempt = attempt->attempt;
   round->awaited = std::max<size_t>(1, attempt->nodes.size());
   round->done = std::move(done);
-  round->patience = Timer::start(parts_.loop, kPatience, [this, round] { finish(round); });
+  round->patience =
+      Timer::start(parts_.loop, kPatience, [this, late = std::weak_ptr<Round>(round)] {
+        if (auto waited = late.lock()) finish(waited);
+      });
   rounds_.push_back(std::move(round));
   return "";
 }
@@ -37,12 +40,9 @@ void EvidenceRounds::observe(const Event& event) {
 }
 
 void EvidenceRounds::finish(const std::shared_ptr<Round>& round) {
-  // The timer's callback may be what holds the round.
-  const std::shared_ptr<Round> kept = round;
-  std::erase(rounds_, kept);
-  // The round holds its timer, whose callback holds the round.
-  const Owned<Timer> stopped = std::move(kept->patience);
-  kept->done(kept->saved);
+  std::erase(rounds_, round);
+  round->patience.reset();
+  round->done(round->saved);
 }
 
 }  // namespace muster
