@@ -43,6 +43,10 @@ class Fault:
     either: bool = False  # cause and other cause fell so close that either may come first
     small_disk: bool = False  # the run's folder lies on a disk that is full at once
     conf: dict | None = None  # of --rdzv-conf
+    absent: tuple = ()  # nodes that never come
+    told_by: str = "a"  # the node whose record is looked at
+    # No worker is to blame: the kind is that of the job's end.
+    ends: bool = False
     group: str = ""
 
     @property

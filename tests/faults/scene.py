@@ -85,6 +85,8 @@ class SceneTest(NodesTest):
     def start_nodes(self, fault):
         """Node a first, so that it is the coordinator's."""
         for number, name in enumerate("abc"[: fault.nodes]):
+            if name in fault.absent:
+                continue
             env = self.variables(fault)
             if name in fault.skew:
                 env |= {"FAKETIME": f"{fault.skew[name]:+}s", "LD_PRELOAD": FAKETIME}

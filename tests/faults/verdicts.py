@@ -69,6 +69,15 @@ def differences(fault, failures, host):
     return found
 
 
+def judge_end(fault, failures, kind):
+    """Of a job that no worker ended."""
+    found = [] if kind == fault.kind else [f"kind is {kind!r}, not {fault.kind}"]
+    if failures:
+        found.append(f"rank {failures[0]['rank']} is blamed: {failures[0]['kind']}")
+    names = [f"the job: {one}" for one in (fault.kind, kind)]
+    return Verdict(fault.name, *names, differences=found, masked=bool(failures), seconds=None)
+
+
 def judge(fault, failures, host, seconds):
     root = failures[0] if failures else None
     names = [(f["rank"], f["host"]) for f in failures]

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Hangs are named, with the rank that differs, and healthy jobs are left alone (hang_faults.py):
+hangs_test.py hangs|soak [NAME...]. The threshold is some seconds here, minutes in real life."""
+
+import contextlib
+import json
+import os
+import signal
+import sys
+
+import corpus
+import hang_faults
+import harness
+import verdicts
+from harness import wait_until
+from scene import Scene, SceneTest, lacking
+
+THRESHOLD = 2  # seconds
+SOON = 10  # after the threshold it is named
+ROWS = os.environ.get("MUSTER_FAULT_ROWS")
+HOUR = 12 * THRESHOLD  # as an hour is to the default threshold
+
+
+class Hangs(SceneTest):
+    def start_watched(self, hang):
+        words = ("--hang-timeout", f"{THRESHOLD}:warn", "--shutdown-timeout", 1)
+        hang.options = (*hang.options, *words)
+        hang.env = {"T0": str(THRESHOLD), "LONG": str(HOUR), **hang.env}
+        return self.start_job(hang)
+
+    def stalls(self):
+        with contextlib.suppress(OSError, AssertionError):
+            return [one for one in self.record("a") if one["event"] == "stall_found"]
+
+    def end(self, runs):
+        if runs[0].process.poll() is None:
+            runs[0].signal(signal.SIGTERM)
+        for run in runs:
+            run.wait()
+
+    def run_hang(self, hang):
+        if lack := lacking(hang.needs):
+            self.skipTest(f"{hang.name}: {lack}")
+        with contextlib.ExitStack() as stack:
+            self.prepare(hang, stack)
+            runs = self.start_watched(hang)
+            if hang.act:
+                hang.act(Scene(self, hang))
+            try:
+                # PyTorch's ranks need their time to begin.
+                found = wait_until(self.stalls, "a stall is found", THRESHOLD + SOON + 20)[0]
+            except AssertionError as error:
+                raise AssertionError(f"{error}\n{runs[0].err}") from None
+            finally:
+                self.end(runs)
+        late = verdicts.unix_time(found["time"]) - found["since_us"] / 1e6 - THRESHOLD
+        wrong = self.differences(hang, found, late)
+        said = f"{found['kind']}, suspects {found['suspects'] or 'none'}: {found['text']}"
+        print(f"{hang.name}: {said}, {late:.1f} s after the threshold")
+        self.put_down(hang, said, wrong, late)
+        if hang.id not in corpus.not_right():
+            self.assertEqual(wrong, [], found["text"])
+
+    def differences(self, hang, found, late):
+        wrong = []
+        if found["kind"] not in hang.kinds:
+            wrong.append(f"kind is {found['kind']}")
+        if found["suspects"] != hang.suspects:
+            wrong.append(f"suspects are {found['suspects']!r}, not {hang.suspects!r}")
+        if late > SOON:
+            wrong.append(f"named {late:.1f} s after the threshold")
+        return wrong
+
+    def put_down(self, hang, said, wrong, late):
+        if not ROWS:
+            return
+        kinds = " or ".join(hang.kinds)
+        row = {"group": "hangs" if hang.kinds else "soak", "name": hang.name, "found": said}
+        row["expected"] = f"{kinds}, suspects {hang.suspects or 'none'}" if kinds else "no alarm"
+        with open(ROWS, "a") as file:
+            file.write(json.dumps({**row, "differences": wrong, "late": late}) + "\n")
+
+
+class Soak(Hangs):
+    def run_soak(self, hang):
+        runs = self.start_watched(hang)
+        for run in runs:
+            run.wait(HOUR + harness.PATIENCE)
+        self.assert_code(runs[0], 0)
+        found = self.stalls()
+        said = found[0]["text"] if found else "no alarm"
+        self.put_down(hang, said, ["a false alarm"] if found else [], None)
+        self.assertEqual(found, [])
+
+
+def add_tests(case, hangs):
+    for number, hang in enumerate(hangs):
+        words = "".join(c if c.isalnum() else "_" for c in hang.name)
+
+        def test(self, hang=hang):
+            self.run_soak(hang) if case is Soak else self.run_hang(hang)
+
+        setattr(case, f"test_{number:02}_{words}", test)
+
+
+def main():
+    what, *wanted = sys.argv[1:]
+    sys.argv[1:] = []
+    case, found = {"hangs": (Hangs, hang_faults.hangs), "soak": (Soak, hang_faults.healthy)}[what]
+    add_tests(case, [one for one in found if not wanted or any(w in one.name for w in wanted)])
+    harness.main()
+
+
+if __name__ == "__main__":
+    main()
