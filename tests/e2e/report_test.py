@@ -4,6 +4,7 @@
 import json
 import os
 import signal
+import subprocess
 
 import harness
 from harness import MusterTest
@@ -98,6 +99,22 @@ class Report(MusterTest):
         self.assertIsNone(summary["root_cause"])
         self.assertEqual(violations(summary, "summary.schema.json"), [])
         self.assertIn(str(os.getpid()), run.err)
+
+    def test_a_stop_by_a_batch_system_is_told_apart(self):
+        worker = self.script(": >$T/ready; exec sleep 600")
+        log_dir = self.path("L")
+        run = self.start(
+            "--summary", self.path("s.json"), "--log-dir", log_dir, "--no-python", worker
+        )
+        harness.wait_until(lambda: os.path.exists(self.path("ready")), "the worker runs")
+        # The name that the kernel shows is all that muster has.
+        sender = f"echo -n slurmstepd >/proc/$$/comm; kill -TERM {run.pid}"
+        subprocess.run(["/bin/bash", "-c", sender], check=True)
+        self.assert_code(run.wait(), 143)
+        self.assertEqual(json.loads(self.file("s.json"))["stop"]["kind"], "stopped_by_scheduler")
+        self.assertIn("slurmstepd", run.err)
+        last = self.file(self.run_folder(log_dir), "events.jsonl").splitlines()[-1]
+        self.assertEqual(json.loads(last)["kind"], "stopped_by_scheduler")
 
     def test_events_tell_the_whole_story(self):
         worker = self.script("echo hi; [ $TORCHELASTIC_RESTART_COUNT = 1 ] || exit 3")

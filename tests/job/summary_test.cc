@@ -132,6 +132,19 @@ TEST_CASE("the summary of a stop names the signal, its sender and whom it ended"
   CHECK(value["duration_s"] == 1.5);
 }
 
+TEST_CASE("a stop by a batch system has a kind of its own, also where it was only heard of") {
+  JobStory story;
+  story.start(1).start_attempt(1);
+  story.say(event::SignalReceived{SIGTERM, 123, 0, "root, slurmstepd", false, ""});
+  story.exits(0, SIGTERM).ends(Outcome::kStopped, 143);
+  CHECK(summary(story)["stop"]["kind"] == "stopped_by_scheduler");
+  JobStory other;
+  other.start(1).start_attempt(1);
+  other.say(event::StopOrdered{0, SIGTERM, StopReason::kSignal, "SIGTERM on node-a"});
+  other.say(event::JobEnded{Outcome::kStopped, 143, "", "stopped_by_scheduler"});
+  CHECK(summary(other)["stop"]["kind"] == "stopped_by_scheduler");
+}
+
 TEST_CASE("text of any bytes gives valid JSON") {
   JobStory story;
   story.start(1).start_attempt(1).exits(0, 256);

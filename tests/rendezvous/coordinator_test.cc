@@ -143,6 +143,7 @@ TEST_CASE("when the join time is over everybody is told who was here and how man
   CHECK(round.ids<action::End>() == "hb");
   CHECK(round.end_of("b").outcome == Outcome::kFailed);
   CHECK(round.end_of("b").exit_code == 1);
+  CHECK(round.end_of("b").kind == "rendezvous_timeout");
   CHECK(round.end_of("b").why ==
         "not enough nodes came within 10:00: have node-h (8), node-b (4); 2 are missing");
   CHECK(round.all<action::Closed>().empty());
@@ -338,6 +339,7 @@ TEST_CASE("a stop signal anywhere stops every node, sets the key once and ends w
   CHECK(round.ids<action::End>() == "hbspare");
   CHECK(round.end_of("b").outcome == Outcome::kStopped);
   CHECK(round.end_of("b").exit_code == 128 + SIGUSR2);
+  CHECK(round.end_of("b").kind == "stopped_by_user");
 }
 
 TEST_CASE("a signal that is only passed on stops nothing") {

@@ -280,9 +280,11 @@ TEST_CASE("what the coordinator says survives the way to an agent") {
   CHECK(verdict.root->host == "boom");
   CHECK(verdict.restarts);
   CHECK(verdict.restart_count == 2);
-  JobEnd end = host_round_trip(JobEnd{Outcome::kStopped, 143, "why"});
+  JobEnd end = host_round_trip(JobEnd{Outcome::kStopped, 143, "why", "kind"});
   CHECK(end.outcome == Outcome::kStopped);
   CHECK(end.exit_code == 143);
+  CHECK(end.why == "why");
+  CHECK(end.kind == "kind");
   event::NodesAwaited awaited = host_round_trip(event::NodesAwaited{1, 2, 4, {"a (8)"}, 50, "t"});
   CHECK(awaited.hosts.at(0) == "a (8)");
   CHECK(awaited.left_ms == 50);

@@ -370,6 +370,7 @@ TEST_CASE_FIXTURE(RendezvousTest,
   wait_end(b);
   CHECK(b.end->outcome == Outcome::kFailed);
   CHECK(b.end->exit_code == 1);
+  CHECK(b.end->kind == "coordinator_lost");
   CHECK(b.end->why.starts_with("lost the coordinator at 127.0.0.1:"));
   nodes.erase(nodes.begin());
   part();

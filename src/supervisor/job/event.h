@@ -300,6 +300,9 @@ struct JobEnded {
   Outcome outcome = Outcome::kSucceeded;
   int exit_code = 0;
   std::string why;  // "" unless something else than a worker or a signal ended it
+  // What ended it if no worker did: stopped_by_user, stopped_by_scheduler, coordinator_lost,
+  // rendezvous_timeout; "" otherwise.
+  std::string kind{};
 };
 
 }  // namespace event

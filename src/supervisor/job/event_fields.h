@@ -317,6 +317,7 @@ void describe(A&& a, event::JobEnded& e) {
   a("outcome", e.outcome);
   a("exit_code", e.exit_code);
   a("why", e.why);
+  a("kind", e.kind);
 }
 
 }  // namespace muster

@@ -8,6 +8,7 @@
 
 #include "loop/check.h"
 #include "supervisor/cli/ranges.h"
+#include "supervisor/diagnosis/stop_sender.h"
 #include "supervisor/diagnosis/wait_status.h"
 #include "supervisor/job/gather.h"
 #include "supervisor/job/known_operations.h"
@@ -361,7 +362,7 @@ std::string Job::request_restart(const std::string& who) {
 void Job::stop_everywhere(const event::SignalReceived& signal, bool kill) {
   if (stage_ == Stage::kEnded) return;
   if (!alone_ && !parts_.link.request_stop(signal, kill)) alone_ = true;
-  if (alone_ && stage_ == Stage::kWaiting) end(Outcome::kStopped, 128 + stop_signal_, "");
+  if (alone_ && stage_ == Stage::kWaiting) end_alone();
 }
 
 // Our own workers hear of it without a detour, so that a coordinator that does not answer costs
@@ -376,7 +377,7 @@ void Job::on_front_lost() {
   front_lost_ = alone_ = true;
   parts_.recorder.record(
       event::Trouble{"guard", "muster's front process was killed: every worker is ended at once"});
-  if (stage_ == Stage::kWaiting) return end(Outcome::kStopped, 128 + SIGKILL, "");
+  if (stage_ == Stage::kWaiting) return end_alone();
   if (has_workers()) kill_now(StopReason::kGuardLost);
 }
 
@@ -433,10 +434,10 @@ void Job::report_outcome(const std::vector<Evidence>& evidence) {
   outcome.operations = std::move(operations_);
   outcome.step = step;
   stage_ = Stage::kWaiting;
-  if (early_end_) return end(early_end_->outcome, early_end_->exit_code, early_end_->why);
+  if (early_end_) return end(*early_end_);
   if (!alone_) return parts_.link.settled(outcome);
   on_verdict(own_verdict(outcome, ends));
-  end(Outcome::kStopped, 128 + (front_lost_ ? SIGKILL : stop_signal_), "");
+  end_alone();
 }
 
 void Job::on_verdict(const AttemptVerdict& verdict) {
@@ -479,17 +480,28 @@ void Job::record_failure(event::FailureFound failure) {
 
 void Job::on_job_end(const JobEnd& job_end) {
   if (stage_ == Stage::kEnded) return;
-  if (stage_ == Stage::kWaiting) return end(job_end.outcome, job_end.exit_code, job_end.why);
+  if (stage_ == Stage::kWaiting) return end(job_end);
   // Nobody ends a job under running workers; should it happen, they go first.
   early_end_ = job_end;
   if (stage_ == Stage::kRunning) begin_stop(SIGTERM, StopReason::kCoordinatorLost);
 }
 
-void Job::end(Outcome outcome, int exit_code, const std::string& why) {
+// Stopped without a coordinator to say so.
+void Job::end_alone() {
+  end({Outcome::kStopped, 128 + (front_lost_ ? SIGKILL : stop_signal_), ""});
+}
+
+void Job::end(const JobEnd& how) {
   MUST(!group_);
   stage_ = Stage::kEnded;
-  parts_.recorder.record(event::JobEnded{outcome, exit_code, why});
-  on_end_(exit_code);
+  event::JobEnded ended{how.outcome, how.exit_code, how.why, how.kind};
+  // Where nobody decides for all nodes, it is known here who asked for it.
+  const auto& signal = parts_.recorder.state().stop_signal;
+  if (ended.outcome == Outcome::kStopped && ended.kind.empty() && signal && !front_lost_) {
+    ended.kind = kind_of_stop(*signal);
+  }
+  parts_.recorder.record(std::move(ended));
+  on_end_(how.exit_code);
 }
 
 }  // namespace muster

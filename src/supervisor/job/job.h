@@ -127,7 +127,8 @@ class Job {
   void settle_if_quiet();
   void judge_attempt();
   void report_outcome(const std::vector<Evidence>& evidence);
-  void end(Outcome outcome, int exit_code, const std::string& why);
+  void end_alone();
+  void end(const JobEnd& how);
 
   int rank_of(int local_rank) const { return assignment_.first_rank + local_rank; }
   bool has_workers() const { return stage_ == Stage::kRunning || stage_ == Stage::kStopping; }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "supervisor/diagnosis/stop_sender.h"
 #include "supervisor/diagnosis/wait_status.h"
 #include "supervisor/job/duration_text.h"
 #include "supervisor/job/event_json.h"
@@ -67,7 +68,7 @@ Json victim_json(const AttemptState& attempt, const RankState& rank) {
 
 Json stop_json(const JobState& state, const event::SignalReceived& stop) {
   Json json;
-  json["kind"] = "stopped_by_user";
+  json["kind"] = kind_of_stop(stop);
   json["signal"] = signal_name(stop.signal);
   json["sender_pid"] = stop.sender_pid;
   json["sender_uid"] = stop.sender_uid;
@@ -77,9 +78,10 @@ Json stop_json(const JobState& state, const event::SignalReceived& stop) {
 }
 
 // Another node was signalled, and this one only heard of it.
-Json stop_order_json(const event::StopOrdered& order) {
+Json stop_order_json(const JobState& state, const event::StopOrdered& order) {
   Json json;
-  json["kind"] = "stopped_by_user";
+  const bool told = state.end && !state.end->kind.empty();
+  json["kind"] = told ? state.end->kind : "stopped_by_user";
   json["signal"] = signal_name(order.signal);
   json["why"] = order.why;
   return json;
@@ -87,7 +89,7 @@ Json stop_order_json(const event::StopOrdered& order) {
 
 Json stop_json(const JobState& state) {
   if (state.stop_signal) return stop_json(state, *state.stop_signal);
-  return state.stop_order ? stop_order_json(*state.stop_order) : Json(nullptr);
+  return state.stop_order ? stop_order_json(state, *state.stop_order) : Json(nullptr);
 }
 
 // The nodes of the last attempt, as far as this muster knows them.

@@ -8,6 +8,7 @@
 
 #include "loop/check.h"
 #include "supervisor/cli/rendezvous_options.h"
+#include "supervisor/diagnosis/stop_sender.h"
 #include "supervisor/diagnosis/wait_status.h"
 #include "supervisor/job/report.h"
 #include "supervisor/rendezvous/admission.h"
@@ -197,7 +198,10 @@ void Coordinator::Impl::stop_requested(const Node& node, const event::SignalRece
   if (signal.forwarded || signal.signal <= 0) return;
   if (phase == Phase::kEnding || phase == Phase::kClosed) return;
   const bool first = stop_signal == 0;
-  if (first) stop_signal = signal.signal;
+  if (first) {
+    stop_signal = signal.signal;
+    stop_kind = kind_of_stop(signal);
+  }
   event::SignalReceived there = signal;
   there.host = node.facts.host;
   const std::string why = describe_signal(there);
@@ -207,7 +211,7 @@ void Coordinator::Impl::stop_requested(const Node& node, const event::SignalRece
       actions.push_back(action::Stop{
           other.facts.id, {other.clearing, signal.signal, StopReason::kSignal, kill, why}});
     }
-    return end({Outcome::kStopped, 128 + stop_signal, terms().max_nodes > 1 ? why : ""});
+    return end({Outcome::kStopped, 128 + stop_signal, terms().max_nodes > 1 ? why : "", stop_kind});
   }
   if (first) actions.push_back(action::SetStopKey{signal_name(signal.signal)});
   stop_members(StopReason::kSignal, signal.signal, kill, why);

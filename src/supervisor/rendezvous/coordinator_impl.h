@@ -108,6 +108,7 @@ struct Coordinator::Impl {
   bool uneven_end_said = false;
   bool sent_home = false;  // finished members have gone: no other attempt can follow
   int stop_signal = 0;     // the first that asked the job to stop
+  std::string stop_kind;   // by whom, event::JobEnded::kind
   std::string master_addr;
   std::string uneven_said;
   bool loopback_said = false;

@@ -95,7 +95,7 @@ void Coordinator::Impl::give_up_waiting() {
   std::string why =
       replaced.empty() ? "not enough nodes came" : "no replacement of " + replaced + " came";
   why += within + have_text(roster) + "; " + count_text(min() - ready(), "is", "are") + " missing";
-  end({Outcome::kFailed, kExitGivenUp, std::move(why)});
+  end({Outcome::kFailed, kExitGivenUp, std::move(why), "rendezvous_timeout"});
 }
 
 void Coordinator::Impl::start_attempt(Time now) {

@@ -123,7 +123,7 @@ JobEnd Coordinator::Impl::end_for(const AttemptRecord::Findings& findings, bool 
   }
   if (findings.root && !may_restart) return {Outcome::kFailed, findings.root->exit_code, why};
   // All had ended with 0 before anybody could stop them: the signal came too late.
-  if (stop_signal != 0 && !complete) return {Outcome::kStopped, 128 + stop_signal, ""};
+  if (stop_signal != 0 && !complete) return {Outcome::kStopped, 128 + stop_signal, "", stop_kind};
   if (!findings.trouble.empty()) return {Outcome::kFailed, last_exit_code, why};
   if (findings.left_running || !complete) return {Outcome::kFailed, kExitTrouble, why};
   return {Outcome::kSucceeded, 0, ""};

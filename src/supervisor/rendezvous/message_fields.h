@@ -101,6 +101,7 @@ void describe(A&& a, JobEnd& e) {
   a("outcome", e.outcome);
   a("exit_code", e.exit_code);
   a("why", e.why);
+  a("kind", e.kind);
 }
 
 template <typename A>

@@ -271,7 +271,7 @@ void Rendezvous::Impl::after_loss() {
   // Whether the coordinator ever heard of it or not, this node was told to stop.
   if (stop_asked != 0) return end({Outcome::kStopped, 128 + stop_asked, loss});
   if (!discovery || !discovery->can_replace_coordinator()) {
-    return end({Outcome::kFailed, kExitLost, loss});
+    return end({Outcome::kFailed, kExitLost, loss, "coordinator_lost"});
   }
   search();
   outside.job.on_say(loss + "; looking for the next one");

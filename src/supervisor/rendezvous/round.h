@@ -88,8 +88,8 @@ struct NodeOutcome {
   std::optional<event::FailureFound> root;  // the first failure here, in the order of deaths
   std::vector<event::FailureFound> others;  // the next ones, at most kMaxOtherCauses
   std::vector<event::VictimGroup> victims;  // stopped by muster, and failures beyond those
-  bool left_running = false;  // something could not be ended
-  std::string trouble;        // the attempt could not be begun here, and why (the log folder)
+  bool left_running = false;                // something could not be ended
+  std::string trouble;  // the attempt could not be begun here, and why (the log folder)
   // What the workers' pages said when the first of them was to be stopped.
   std::vector<KnownRank> operations{};
   int64_t step = -1;  // the highest that they reached, -1: they told of none
@@ -120,7 +120,8 @@ inline constexpr size_t kMaxVictimGroups = 8;
 struct JobEnd {
   Outcome outcome = Outcome::kSucceeded;
   int exit_code = 0;
-  std::string why;  // what ended it if neither worker nor signal did: "no replacement came ..."
+  std::string why;     // what ended it if neither worker nor signal did: "no replacement came ..."
+  std::string kind{};  // event::JobEnded's
 };
 
 }  // namespace muster
