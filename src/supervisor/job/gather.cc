@@ -13,6 +13,7 @@
 #include "loop/pool.h"
 #include "loop/timer.h"
 #include "loop/unique_fd.h"
+#include "supervisor/diagnosis/judge.h"
 #include "supervisor/job/known_operations.h"
 #include "supervisor/job/recording.h"
 
