@@ -85,6 +85,9 @@ void add_known(event::FailureFound& failure, const JobState& state, const JobLog
       attempt && attempt->attempt == failure.attempt ? attempt->find(failure.rank) : nullptr;
   if (rank == nullptr || failure.pid != 0 || rank->phase == RankPhase::kSpawnFailed) return;
   failure.pid = rank->pid;
+  failure.local_rank = rank->local_rank;
+  failure.node = rank->node;
+  if (failure.host.empty()) failure.host = attempt->host_of(rank->rank);
   if (rank->phase == RankPhase::kExited) failure.ran_us = rank->ended_us - rank->started_us;
   if (rank->node != attempt->node) return;
   failure.stdout_log = logs.log_file(failure.local_rank, Stream::kStdout);
