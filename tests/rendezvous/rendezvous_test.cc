@@ -198,6 +198,7 @@ TEST_CASE_FIXTURE(RendezvousTest, "a search that never ends well ends at the joi
   CHECK(b.end->outcome == Outcome::kFailed);
   CHECK(b.end->exit_code == 1);
   CHECK(b.end->why.starts_with("no coordinator at 127.0.0.1:"));
+  CHECK(b.end->kind == "rendezvous_timeout");
   CHECK(b.end->why.find(reason) != std::string::npos);
   // What waiting alone will not heal is said at once.
   CHECK(b.said("wrong protocol") == (reason == "wrong protocol"));
@@ -252,6 +253,7 @@ TEST_CASE_FIXTURE(RendezvousTest, "options that differ end the joiner with the r
   wait_end(b);
   CHECK(b.end->exit_code == 1);
   CHECK(b.end->why.find("refuses this node") != std::string::npos);
+  CHECK(b.end->kind == "");
 }
 
 TEST_CASE_FIXTURE(RendezvousTest, "a failure stops the others, and all restart together") {
@@ -370,8 +372,8 @@ TEST_CASE_FIXTURE(RendezvousTest,
   wait_end(b);
   CHECK(b.end->outcome == Outcome::kFailed);
   CHECK(b.end->exit_code == 1);
-  CHECK(b.end->kind == "coordinator_lost");
   CHECK(b.end->why.starts_with("lost the coordinator at 127.0.0.1:"));
+  CHECK(b.end->kind == "coordinator_lost");
   nodes.erase(nodes.begin());
   part();
 }

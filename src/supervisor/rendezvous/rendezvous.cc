@@ -24,6 +24,7 @@ namespace muster {
 namespace {
 
 constexpr int kExitLost = 1;
+constexpr char kCoordinatorLost[] = "coordinator_lost";  // event::JobEnded::kind
 // One dead address among several must not eat the whole time.
 constexpr Milliseconds kMaxPatience{5'000};
 
@@ -185,9 +186,9 @@ void Rendezvous::Impl::search() {
     searching.reset();
     joined(std::move(approached), at);
   };
-  callbacks.on_given_up = [this](const std::string& why) {
+  callbacks.on_given_up = [this](const std::string& why, const std::string& kind) {
     searching.reset();
-    end({Outcome::kFailed, kExitLost, why});
+    end({Outcome::kFailed, kExitLost, why, loss.empty() ? kind : kCoordinatorLost});
   };
   callbacks.on_say = outside.job.on_say;
   const RendezvousPlan& rendezvous = plan.rendezvous;
@@ -271,7 +272,7 @@ void Rendezvous::Impl::after_loss() {
   // Whether the coordinator ever heard of it or not, this node was told to stop.
   if (stop_asked != 0) return end({Outcome::kStopped, 128 + stop_asked, loss});
   if (!discovery || !discovery->can_replace_coordinator()) {
-    return end({Outcome::kFailed, kExitLost, loss, "coordinator_lost"});
+    return end({Outcome::kFailed, kExitLost, loss, kCoordinatorLost});
   }
   search();
   outside.job.on_say(loss + "; looking for the next one");

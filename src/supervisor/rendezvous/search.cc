@@ -39,7 +39,8 @@ Search::Search(Loop& loop, Discovery& discovery, Settings settings,
       where_(settings_.where) {
   deadline_timer_ = Timer::start(loop_, settings_.join_timeout, [this] {
     give_up("no coordinator at " + where_ + " within " + countdown_text(settings_.join_timeout) +
-            (trouble_.empty() ? "" : ": " + trouble_));
+                (trouble_.empty() ? "" : ": " + trouble_),
+            "rendezvous_timeout");
   });
   say_from_now_on(kFirstLine);
   look();
@@ -107,9 +108,9 @@ void Search::say_from_now_on(Milliseconds first) {
   });
 }
 
-void Search::give_up(const std::string& why) {
+void Search::give_up(const std::string& why, const std::string& kind) {
   auto on_given_up = std::move(callbacks_.on_given_up);
-  on_given_up(std::string(why));
+  on_given_up(std::string(why), std::string(kind));
 }
 
 }  // namespace muster

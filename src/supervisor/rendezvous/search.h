@@ -26,7 +26,8 @@ class Search {
   struct Callbacks {
     std::function<void(Discovery::Found)> on_hosting;
     std::function<void(Approach::Joined, const std::string& where)> on_joined;
-    std::function<void(const std::string& why)> on_given_up;
+    // `kind` is event::JobEnded's, "" if it has none.
+    std::function<void(const std::string& why, const std::string& kind)> on_given_up;
     std::function<void(const std::string& line)> on_say;
   };
 
@@ -42,7 +43,7 @@ class Search {
   void on_obstacle(const Approach::Failure& failure);
   void say();
   void say_from_now_on(Milliseconds first);
-  void give_up(const std::string& why);
+  void give_up(const std::string& why, const std::string& kind = "");
 
   Loop& loop_;
   Discovery& discovery_;  // Rendezvous's, which drops this first
