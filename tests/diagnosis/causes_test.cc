@@ -158,6 +158,25 @@ TEST_CASE("a rank of which nothing is known is nobody's cause") {
   CHECK(Told().dies(victim(0, "7,9")).dies(victim(1, "not a rank")).causes() == "0");
 }
 
+TEST_CASE("who gave up in an operation blames the ranks that never came to it") {
+  event::CollectivesFound collectives;
+  collectives.found.resize(2);
+  collectives.found[0].kind = "died";
+  collectives.found[0].suspects = "9";
+  collectives.found[0].waiting = "0-3";
+  collectives.found[1].kind = "missing";
+  collectives.found[1].suspects = "2";
+  collectives.found[1].waiting = "0-1";
+  std::vector<event::FailureFound> failures = {victim(0, "", "collective_timeout"),
+                                               victim(1, "5", "collective_timeout"),
+                                               victim(3, "", "collective_timeout"), victim(1, "")};
+  blame_the_missing(failures, collectives);
+  CHECK(failures[0].blames == "2");
+  CHECK_MESSAGE(failures[1].blames == "5", "it knows better");
+  CHECK_MESSAGE(failures[2].blames == "", "it was not in it");
+  CHECK_MESSAGE(failures[3].blames == "", "it did not wait");
+}
+
 TEST_CASE("blamed ranks are bounded") {
   CHECK(blamed_ranks({victim(0, "1-2000000000"), failed(1)}).size() == kMaxBlamed);
   CHECK(blamed_ranks({failed(1)}).empty());

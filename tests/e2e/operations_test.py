@@ -117,7 +117,9 @@ class DeathTest(OperationsTest):
             pass
         run.wait()
         summary = self.last_summary()
-        self.assertEqual(summary["root_cause"]["rank"], 0)
+        cause = summary["root_cause"]
+        self.assertEqual((cause["rank"], cause["kind"]), (2, "hung"), summary)
+        self.assertEqual([other["rank"] for other in summary["other_causes"]], [0])
         self.assertEqual(summary["collectives"][0]["suspects"], "2", summary["collectives"])
         self.assertIn("rank 2 never entered all_reduce #2 (400 B, float32)", run.err)
 

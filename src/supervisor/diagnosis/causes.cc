@@ -19,6 +19,7 @@ namespace {
 
 constexpr size_t kMaxMessage = 400;      // characters
 constexpr size_t kMaxVictimsQuoted = 3;  // as evidence of what they waited for
+constexpr size_t kMaxWaiting = 100'000;  // ranks of one operation that are looked at
 constexpr std::string_view kHung = "hung";
 constexpr std::string_view kFinishedEarly = "finished_early";
 
@@ -201,6 +202,20 @@ bool shows_victim(const event::FailureFound& failure) {
 
 Causes find_causes(AttemptEnds ends) {
   return Finder(std::move(ends)).find();
+}
+
+void blame_the_missing(std::vector<event::FailureFound>& failures,
+                       const event::CollectivesFound& collectives) {
+  for (event::FailureFound& failure : failures) {
+    if (!failure.victim || !failure.blames.empty() || !gave_up_on_all(failure)) continue;
+    for (const event::CollectiveFinding& finding : collectives.found) {
+      const std::vector<int> waiting = parse_ranges(finding.waiting, kMaxWaiting);
+      const bool waited = std::find(waiting.begin(), waiting.end(), failure.rank) != waiting.end();
+      if (finding.kind != "missing" || !waited) continue;
+      failure.blames = finding.suspects;
+      break;
+    }
+  }
 }
 
 std::vector<int> blamed_ranks(const std::vector<event::FailureFound>& failures) {

@@ -40,6 +40,11 @@ struct Causes {
 //   then the first victim.
 Causes find_causes(AttemptEnds ends);
 
+// Who gave up waiting without saying for whom blames the ranks that never came to the operation, if
+// the workers' pages tell.
+void blame_the_missing(std::vector<event::FailureFound>& failures,
+                       const event::CollectivesFound& collectives);
+
 // The ranks that the failures blame, sorted: whose ends have to be known.
 std::vector<int> blamed_ranks(const std::vector<event::FailureFound>& failures);
 

@@ -218,9 +218,10 @@ std::vector<event::FailureFound> AttemptRecord::failures(bool before_the_stop) c
   return failures;
 }
 
-AttemptEnds AttemptRecord::ends() const {
+AttemptEnds AttemptRecord::ends(const event::CollectivesFound& collectives) const {
   AttemptEnds ends;
   ends.failures = failures(true);
+  blame_the_missing(ends.failures, collectives);
   for (size_t node = 0; node < members_.size(); ++node) {
     const Part& member = members_[node];
     const Member& facts = member.facts;
@@ -293,7 +294,7 @@ void AttemptRecord::place(event::FailureFound& failure) const {
 }
 
 void AttemptRecord::find_guilty(Findings& findings) const {
-  Causes causes = find_causes(ends());
+  Causes causes = find_causes(ends(findings.collectives));
   for (event::FailureFound& cause : causes.independent)
     place(cause);
   std::vector<event::FailureFound>& guilty = causes.independent;

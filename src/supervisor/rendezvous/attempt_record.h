@@ -93,7 +93,7 @@ class AttemptRecord {
   event::FailureFound loss_of(int node) const;
   std::vector<event::FailureFound> failures_of(int node) const;
   std::vector<event::FailureFound> failures(bool before_the_stop) const;
-  AttemptEnds ends() const;
+  AttemptEnds ends(const event::CollectivesFound& collectives) const;
   void add_unknown(AttemptEnds& ends) const;
   void place(event::FailureFound& failure) const;
   void find_guilty(Findings& findings) const;
