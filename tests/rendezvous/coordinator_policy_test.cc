@@ -161,9 +161,8 @@ TEST_CASE("nodes that are all here are not counted aloud while a restart is put 
   CHECK(round.recorded<event::NodesAwaited>().empty());
   // Once one is missing, it is awaited, and for as long as ever.
   round.lose("b");
-  round.pass(2s);
   CHECK(round.recorded<event::NodesAwaited>().size() == 1);
-  round.pass(28s);
+  round.pass(30s);
   CHECK(round.coordinator().phase() == Phase::kForming);
   round.join("b");
   CHECK(round.ids<action::Assign>() == "hb");
@@ -204,6 +203,32 @@ TEST_CASE("an excluded host is refused with the reason when it comes again") {
   CHECK(round.all<action::Refuse>()[0].final);
   CHECK(round.all<action::Refuse>()[0].reason ==
         "node-b is excluded from this job: rank 2, exit_code in attempt 0 (--failure-policy)");
+}
+
+TEST_CASE("a node that was cut off and came again before the end of the attempt is left out too") {
+  Round round(2, 2);
+  round.settings.terms.failure_policy = "exit_code=stop-and-exclude-node";
+  round.join("h");
+  round.join("b");
+  SUBCASE("without workers") {
+    round.fail("b", 2);
+    round.settle_failed("b", 2);
+    round.lose("b", Round::Lost::kSilent);
+    round.join("b");
+    round.settle_stopped("h");
+    CHECK(round.ids<action::End>() == "b");
+    CHECK(round.ids<action::Assign>() == "");
+  }
+  SUBCASE("with workers that it still ends") {
+    round.fail("b", 2);
+    round.lose("b", Round::Lost::kSilent);
+    round.join_with_workers("b", 0);
+    round.settle_stopped("h");
+    CHECK(round.ids<action::End>() == "");
+    round.settle_stopped("b");
+    CHECK(round.ids<action::End>() == "b");
+    CHECK(round.contains(round.end_of("b").why, "node-b is excluded from this job"));
+  }
 }
 
 TEST_CASE("a spare takes the place of the node that is left out") {
@@ -312,6 +337,7 @@ TEST_CASE("no more hosts are excluded than are remembered") {
     round.goodbye(id);
   }
   round.join("last");
+  round.fail("last", 2);
   round.settle_stopped("h");
   round.settle_failed("last", 2);
   CHECK(round.contains(round.all<action::Tell>().at(0).verdict->no_restart, "too many"));

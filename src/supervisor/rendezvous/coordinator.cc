@@ -19,6 +19,9 @@ namespace muster {
 
 namespace {
 
+// Of a node that comes back and is excluded by then.
+constexpr int kExitExcluded = 1;
+
 std::string failure_text(const event::FailureFound& failure, const std::string& host) {
   if (failure.rank < 0) return host + ": " + failure.message;
   return "rank " + std::to_string(failure.rank) + " on " + host + " failed";
@@ -77,7 +80,11 @@ bool Coordinator::Impl::resume(Node& node, const NodeFacts& facts) {
     roster.set_part(node, clear ? Part::kWaiting : Part::kClearing);
     pace.changed();
     actions.push_back(action::Welcome{id, false, false});
-    if (clear && phase == Phase::kEnding) send_home(node, job_end);
+    if (clear && phase == Phase::kEnding) {
+      send_home(node, job_end);
+    } else if (clear && is_excluded(node)) {
+      leave_out(node, kExitExcluded);
+    }
     return true;
   }
   const bool spare = attempt && node.part == Part::kWaiting && attempt->size() >= max();
@@ -187,6 +194,7 @@ void Coordinator::Impl::cleared(Node& node, const NodeOutcome& outcome) {
     actions.push_back(action::Tell{node.facts.id, verdict});
   }
   if (phase == Phase::kEnding) return send_home(node, job_end);
+  if (is_excluded(node)) return leave_out(node, kExitExcluded);
   if (!outcome.left_running) return;
   send_home(node, {Outcome::kFailed, 1,
                    "something of attempt " + std::to_string(outcome.attempt) + " on " +

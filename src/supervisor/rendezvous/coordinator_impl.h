@@ -60,6 +60,8 @@ struct Coordinator::Impl {
   RestartDecision decide(const AttemptRecord::Findings& findings, Time now);
   std::string why_not_excluded(const AttemptRecord::Findings& findings);
   void exclude(const event::FailureFound& root);
+  bool is_excluded(const Node& node) const;
+  void leave_out(Node& node, int exit_code);
   JobEnd end_for(const AttemptRecord::Findings& findings, bool may_restart) const;
   void end(JobEnd the_end);
   void send_home(Node& node, const JobEnd& the_end);

@@ -57,17 +57,28 @@ std::string Coordinator::Impl::why_not_excluded(const AttemptRecord::Findings& f
   return excluded.size() >= kMaxExcluded ? "too many are already" : "";
 }
 
-// As if it were lost, except that it is here to be told, and may not come back.
+// As if it were lost, except that it is here to be told, and may not come back. By the host's name:
+// its node may have been cut off and have come again meanwhile.
 void Coordinator::Impl::exclude(const event::FailureFound& root) {
   const std::string rank = root.rank < 0 ? "" : "rank " + std::to_string(root.rank) + ", ";
-  const std::string why = rank + root.kind + " in attempt " + std::to_string(number);
-  const std::string text = excluded_text(root.host, why);
-  excluded.emplace(root.host, why);
+  excluded.emplace(root.host, rank + root.kind + " in attempt " + std::to_string(number));
   for (auto& [join_order, node] : roster.nodes()) {
-    if (node.part != Part::kWaiting || node.member != root.node || node.settled != number) continue;
-    record(event::NodeLost{node.facts.id, root.host, root.node, "excluded", text});
-    return send_home(node, {Outcome::kFailed, root.exit_code, text});
+    if (node.part == Part::kWaiting && node.facts.host == root.host && !is_host(node)) {
+      leave_out(node, root.exit_code);
+    }
   }
+}
+
+bool Coordinator::Impl::is_excluded(const Node& node) const {
+  return excluded.contains(node.facts.host) && !is_host(node);
+}
+
+void Coordinator::Impl::leave_out(Node& node, int exit_code) {
+  const NodeFacts& facts = node.facts;
+  const std::string text = excluded_text(facts.host, excluded.at(facts.host));
+  const int part = node.settled == number ? node.member : -1;
+  record(event::NodeLost{facts.id, facts.host, part, "excluded", text});
+  send_home(node, {Outcome::kFailed, exit_code, text});
 }
 
 void Coordinator::Impl::conclude(Time now) {
