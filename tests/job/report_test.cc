@@ -166,6 +166,78 @@ TEST_CASE("independent causes and earlier attempts are listed") {
   CHECK(has(text, "attempt 0  rank 2 · killed by SIGSEGV (signal 11)\n"));
 }
 
+TEST_CASE("the line that shows it and what else was found stand below the excerpt") {
+  JobStory story;
+  story.start(1).start_attempt(1).exits(0, 137 << 8);
+  event::FailureFound found = story.failure(0, "killed by SIGKILL (signal 9): out of memory");
+  found.kind = "oom_kill";
+  found.excerpt = {"epoch 3"};
+  found.excerpt_source = "stderr";
+  found.line = "Out of memory: Killed process 1000 (python3)";
+  found.line_source = "kernel log";
+  found.evidence = {"one", "two", "three", "four", "five", "six"};
+  story.say(found).ends(Outcome::kFailed, 137);
+  CHECK(has(report(story),
+            "  last output  epoch 3\n"
+            "  shown by     kernel log: Out of memory: Killed process 1000 (python3)\n"
+            "  evidence     one\n"
+            "               two\n"
+            "               three\n"
+            "               four\n"
+            "               and 2 more in summary.json\n"));
+}
+
+TEST_CASE("a line that the reader sees anyway is not repeated") {
+  JobStory story;
+  story.start(1).start_attempt(1).exits(0, 256);
+  event::FailureFound found = exception_of(story, 0);
+  found.line = "ValueError: bad shape";
+  found.line_source = "stderr";
+  story.say(found).ends(Outcome::kFailed, 1);
+  CHECK_FALSE(has(report(story), "shown by"));
+}
+
+TEST_CASE("who fell by what another did is among the victims, of one node too") {
+  JobStory story;
+  story.start(4).start_attempt(4).exits(0, 256).exits(1, 256).exits(2, 768);
+  story.stops(3, SIGTERM).exits(3, SIGTERM).say(story.failure(2));
+  for (int rank : {0, 1}) {
+    event::FailureFound victim = story.failure(rank, "Connection closed by peer");
+    victim.victim = true;
+    story.say(victim);
+  }
+  story.say(event::VictimsFound{
+      0, {{"3", "stopped by muster"}, {"0-1", "lost others, exited with code 1"}}});
+  std::string text = report(story.ends(Outcome::kFailed, 3));
+  CHECK(has(text,
+            "  victims      rank 3 (stopped by muster); ranks 0-1 (lost others, exited with code "
+            "1)\n"));
+  CHECK_FALSE(has(text, "also failed"));
+}
+
+TEST_CASE("a lost node beside the root is named as a node") {
+  JobStory story;
+  story.start(2).start_attempt(2).exits(0, 768).say(story.failure(0));
+  event::FailureFound lost;
+  lost.attempt = 0;
+  lost.rank = -1;
+  lost.node = 1;
+  lost.kind = "node_lost";
+  lost.message = "node-b was lost: its connection was closed";
+  std::string text = report(story.say(lost).ends(Outcome::kFailed, 3));
+  CHECK(has(text, "also failed  node 1 · node-b was lost: its connection was closed\n"));
+}
+
+TEST_CASE("a rank that others waited for has failed, even if its pid is not known here") {
+  JobStory story;
+  story.start(2).start_attempt(2).exits(0, 256);
+  event::FailureFound found = story.failure(1, "still running, but rank 0 waited for it in vain");
+  found.kind = "hung";
+  found.pid = 0;
+  std::string text = report(story.say(found).ends(Outcome::kFailed, 1));
+  CHECK(has(text, "rank 1 (local 1) on node-a failed after 0 ms · still running, but rank 0"));
+}
+
 TEST_CASE("what is still running is the last line") {
   JobStory story;
   story.start(1).start_attempt(1).exits(0, 256).say(story.failure(0));
