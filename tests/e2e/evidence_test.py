@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What stands around a death: memory and disks that ran out, a wait in the store."""
 
+import ctypes
 import json
 import os
 import subprocess
@@ -8,6 +9,7 @@ import subprocess
 import harness
 from harness import MusterTest
 
+MNT_DETACH = 2
 MEMORY = "/sys/fs/cgroup/memory"
 LIMIT = 512 << 20  # far above what muster takes with sanitizers
 GREEDY = """
@@ -118,6 +120,40 @@ class Disk(EvidenceTest):
         found = self.found(run)
         self.assertEqual((found["rank"], found["kind"]), (1, "disk_full"))
         self.assertIn(f"{home} (HOME) has no room: 0 B left", found["evidence"])
+
+
+class SilentFileSystem(EvidenceTest):
+    """A home on a file system that never answers."""
+
+    def setUp(self):
+        super().setUp()
+        libc = ctypes.CDLL(None, use_errno=True)
+        home = self.path("home").encode()
+        try:
+            # Nobody reads what the kernel asks.
+            device = os.open("/dev/fuse", os.O_RDWR | os.O_CLOEXEC)
+        except OSError as error:
+            self.skipTest(f"no FUSE: {error}")
+        # The device first: then the kernel knows that no answer will come.
+        self.addCleanup(libc.umount2, home, MNT_DETACH)
+        self.addCleanup(os.close, device)
+        options = f"fd={device},rootmode=40000,user_id=0,group_id=0".encode()
+        if libc.mount(b"none", home, b"fuse", 0, options) != 0:
+            self.skipTest(f"no file system can be mounted: errno {ctypes.get_errno()}")
+
+    def test_the_verdict_does_not_wait_for_it(self):
+        run = self.muster("--log-dir", self.path("L"), "--no-python", self.script("exit 3"))
+        self.assert_code(run, 3)
+        found = self.found(run)
+        self.assertEqual(found["kind"], "exit_code")
+        silent = f"the file system of {self.path('home')} (HOME) does not answer"
+        self.assertIn(silent, found["evidence"])
+        text = self.file(self.run_folder(self.path("L")), "events.jsonl")
+        events = [json.loads(line) for line in text.splitlines()]
+        died = next(event for event in events if event["event"] == "worker_exited")
+        waited = (found["mono_us"] - died["mono_us"]) / 1e6
+        self.assertGreater(waited, 0.4)
+        self.assertLess(waited, 5)  # half a second, on a machine with nothing else to do
 
 
 class Store(EvidenceTest):
