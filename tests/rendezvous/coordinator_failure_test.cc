@@ -61,6 +61,7 @@ TEST_CASE("a rank that hangs stops all, is the root, and what fails in the stop 
   CHECK(round.ids<action::Stop>() == "hbc");
   CHECK(round.all<action::Stop>()[0].order.reason == StopReason::kFailure);
   CHECK(round.all<action::Stop>()[0].order.why == "rank 3 hangs");
+  CHECK(round.all<action::Stop>()[0].order.hung == "3");
   round.fail("c", 4);
   round.settle_failed("c", 4);
   round.settle_stopped("b");
@@ -78,6 +79,7 @@ TEST_CASE("a rank that hangs stops all, is the root, and what fails in the stop 
 TEST_CASE("a hang that no restart can heal ends the job, and so does one without a rank") {
   Three round(1);
   round.hang(-1, false);
+  CHECK(round.all<action::Stop>()[0].order.hung == "0-5");
   CHECK(round.all<action::Stop>()[0].order.why == "the job stands still");
   for (const char* id : {"h", "b", "c"})
     round.settle_stopped(id);

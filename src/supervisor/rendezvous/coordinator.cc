@@ -254,9 +254,14 @@ std::string Coordinator::Impl::restart_requested(const Node& node, const std::st
 void Coordinator::Impl::hung(const event::FailureFound& found) {
   if (phase != Phase::kRunning || found.attempt != attempt->number()) return;
   attempt->hung(found);
-  stop_members(
-      StopReason::kFailure, SIGTERM, false,
-      found.rank < 0 ? "the job stands still" : "rank " + std::to_string(found.rank) + " hangs");
+  const std::string rank = std::to_string(found.rank);
+  if (found.rank >= 0)
+    return stop_members(StopReason::kFailure, SIGTERM, false, "rank " + rank + " hangs", rank);
+  int ranks = 0;
+  for (const auto& [join_order, node] : roster.nodes())
+    if (node.part == Part::kWorking || node.part == Part::kDone) ranks += node.facts.workers;
+  stop_members(StopReason::kFailure, SIGTERM, false, "the job stands still",
+               "0-" + std::to_string(std::max(1, ranks) - 1));
 }
 
 std::optional<Coordinator::Time> Coordinator::Impl::wake_at() const {

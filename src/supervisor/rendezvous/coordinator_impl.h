@@ -55,7 +55,8 @@ struct Coordinator::Impl {
   void say_uneven_end(Time now);
   bool wants_to_grow() const;
   bool has_finished_guests() const;
-  void stop_members(StopReason reason, int signal, bool kill, const std::string& why);
+  void stop_members(StopReason reason, int signal, bool kill, const std::string& why,
+                    const std::string& hung_ranks = "");
   void conclude(Time now);
   RestartDecision decide(const AttemptRecord::Findings& findings, Time now);
   std::string why_not_excluded(const AttemptRecord::Findings& findings);

@@ -210,9 +210,9 @@ void Coordinator::Impl::advance_running(Time now) {
 }
 
 void Coordinator::Impl::stop_members(StopReason reason, int signal, bool kill,
-                                     const std::string& why) {
+                                     const std::string& why, const std::string& hung_ranks) {
   phase = Phase::kStopping;
-  order = StopOrder{attempt->number(), signal, reason, kill, why};
+  order = StopOrder{attempt->number(), signal, reason, kill, why, hung_ranks};
   if (reason != StopReason::kFailure) attempt->stop_ordered();
   for (auto& [join_order, node] : roster.nodes()) {
     if (node.part != Part::kWorking) continue;
