@@ -162,8 +162,9 @@ void EvidenceSaver::observe(const Event& event) {
   if (!child_) return;
   const auto* sent = std::get_if<event::SignalSent>(&event.body);
   if (sent == nullptr || sent->reason == StopReason::kNone) return;
-  // Not from inside the recorder, which is telling others of this event.
+  watch_.reset();
   child_->end();
+  // Not from inside the recorder, which is telling others of this event.
   parts_.loop.post([self = std::weak_ptr<EvidenceSaver*>(self_)] {
     auto saver = self.lock();
     if (saver && (*saver)->child_) (*saver)->finish(kStopped);

@@ -12,6 +12,7 @@
 #include <map>
 
 #include "loop/result.h"
+#include "supervisor/diagnosis/text_lines.h"
 #include "supervisor/job/closing.h"
 #include "supervisor/job/rank_ranges.h"
 #include "supervisor/stacks/native_stacks.h"
@@ -22,11 +23,6 @@ namespace muster {
 namespace {
 
 constexpr size_t kMaxTroubles = 16;
-
-std::string one_line(std::string text) {
-  std::replace(text.begin(), text.end(), '\n', ' ');
-  return text;
-}
 
 std::string now_text() {
   const std::time_t now = std::time(nullptr);
@@ -48,21 +44,27 @@ class Probe {
       trouble(errno_error(error, "make " + order_.folder).message);
     }
     std::vector<RankView> views;
+    views.reserve(order_.targets.size());
     for (const ProbeTarget& target : order_.targets) {
       views.push_back(view_rank(target.rank, target.pid, order_.proc));
       save(views.back());
     }
     NativeStacks stacks;
     for (RankView& view : views) {
-      for (ProcessView& process : view.processes)
-        stacks.add(process);
+      stacks.add(view.processes.front());
       save(view);
     }
     tell_troubles(views);
+    for (RankView& view : views) {
+      if (view.processes.size() == 1) continue;
+      for (size_t i = 1; i < view.processes.size(); ++i)
+        stacks.add(view.processes[i]);
+      save(view);
+    }
   }
 
  private:
-  void trouble(const std::string& message) { tell_("T " + one_line(message)); }
+  void trouble(const std::string& message) { tell_("T " + clean_line(message)); }
 
   // Why a rank's own stack is missing, once for all that it is true of.
   void tell_troubles(const std::vector<RankView>& views) {
@@ -78,7 +80,7 @@ class Probe {
   }
 
   void save(const RankView& view) {
-    tell_("R " + std::to_string(view.rank) + " " + one_line(activity(view)));
+    tell_("R " + std::to_string(view.rank) + " " + clean_line(activity(view)));
     if (order_.folder.empty()) return;
     const std::string rank = std::to_string(view.rank);
     const std::string head = "rank " + rank + " (pid " + std::to_string(view.pid) + ") on " +
