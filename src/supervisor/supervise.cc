@@ -228,16 +228,20 @@ void Run::watch_for_stalls() {
   recorder_.observe([this](const JobState&, const Event& event) { stall_watch_->observe(event); });
 }
 
-// What was saved comes first, then the end, unless it goes on meanwhile.
+// What can be saved on all nodes comes first, then the end, unless the job goes on meanwhile.
 void Run::respond_to(const Stall& stall) {
   const HangAction action = launch_.plan.options.hang_action;
   const AttemptState* attempt = recorder_.state().current();
   if (action == HangAction::kWarn || attempt == nullptr) return;
-  const int number = attempt->attempt;
-  evidence_->save("stalled", [this, stall, action, number](const event::EvidenceSaved& saved) {
+  auto end = [this, stall, action,
+              number = attempt->attempt](const std::vector<event::EvidenceSaved>& saved) {
     if (action == HangAction::kDump || ended_ || !stall_watch_->stalled(number)) return;
-    link_->hung(hung_failure(recorder_.state(), stall, action == HangAction::kRestart, {saved}));
-  });
+    link_->hung(hung_failure(recorder_.state(), stall, action == HangAction::kRestart, saved));
+  };
+  const std::string refusal = evidence_rounds_.begin("stalled", end);
+  if (refusal.empty()) return;
+  recorder_.trouble("hang", "nothing could be saved: " + refusal);
+  end({});
 }
 
 NodeFacts Run::facts() const {

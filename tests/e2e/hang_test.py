@@ -200,6 +200,12 @@ class StallsOfSeveralNodes(NodesTest):
         self.assertEqual(stall["suspects"], "3", stall)
         self.assertIn(f"rank 3 on {self.host_name('b')} is stopped", stall["text"])
         self.assertEqual(b.events("stall_found"), [])  # the coordinator's node says it
+        # Each saves its own workers' stacks.
+        wait_until(
+            lambda: {e["folder"].rpartition("/attempt_")[0] for e in a.events("evidence_saved")}
+            == {a.run_folder, b.run_folder},
+            "both have saved",
+        )
         os.kill(pid, signal.SIGCONT)
         a.signal(signal.SIGTERM)
         self.wait_for_end([a, b], 143)
