@@ -4,6 +4,7 @@ import assert from "node:assert/strict";
 import { once } from "node:events";
 import { createServer } from "node:net";
 import { join } from "node:path";
+import process from "node:process";
 import { test } from "node:test";
 import {
   check_axe,
@@ -149,6 +150,49 @@ test("the line that shows a failure stands out, with what else was found and who
     await page.evaluate(() => navigator.clipboard.readText()),
     /shown by +kernel log: oom-kill[^]*evidence +peak memory 15.9 GiB/,
   );
+});
+
+test("a job that hangs says who differs and where the stacks are, and goes on", async (t) => {
+  const job = await start_failing(
+    t,
+    ["--nproc-per-node", "3", "--hang-timeout", "3"],
+    'if [ "$RANK" = 1 ]; then kill -STOP $$; while :; do echo on; sleep 0.2; done; fi; exec sleep 600',
+  );
+  const page = await open_page(t, job.url);
+  await is_state(page, "stalled");
+  const card = page.locator("section.stall");
+  await card.getByText("rank 1 on").first().waitFor();
+  assert.match(
+    await card.getByRole("link", { name: "rank 1" }).getAttribute("href"),
+    /attempt=0.*ranks=1/,
+  );
+  await card.getByText("SIGCONT").or(card.getByText("kill -CONT")).first().waitFor();
+  await has_cells(page, "suspect", 1);
+  await has_cells(page, "running", 2);
+  await card.getByRole("list", { name: "Saved evidence" }).waitFor();
+  await check_axe(page, "a stalled job");
+  await page.keyboard.press("f");
+  assert.match(
+    await page.getByRole("listbox").getByRole("option").innerText(),
+    /^rank 1 on .*: suspect/,
+  );
+
+  const { ranks } = await (await fetch(new URL("/api/v1/ranks", job.url))).json();
+  process.kill(ranks[1].pid, "SIGCONT");
+  await is_state(page, "running");
+  await card.waitFor({ state: "detached" });
+  await has_cells(page, "suspect", 0);
+  await page.locator(".stall-bar").waitFor({ state: "attached" });
+  await page.locator(".events").getByText("the job goes on").waitFor();
+});
+
+test("stacks are saved at the press of a button", async (t) => {
+  const job = await start_speakers(t, 2);
+  const page = await open_page(t, job.url);
+  await is_state(page, "running");
+  await page.getByRole("button", { name: "Save stacks" }).click();
+  await page.getByRole("list", { name: "Saved evidence" }).waitFor();
+  await check_axe(page, "saved stacks");
 });
 
 test("a stall that is over is seen on the timeline, and its stacks are found", async (t) => {

@@ -13,7 +13,7 @@ import { Notices } from "./notices";
 import { ProgressCard } from "./progress";
 import { RankGrid } from "./rank_grid";
 import { RankTable } from "./rank_table";
-import { SavedCard, StallCard } from "./stall";
+import { SavedCard, SaveStacks, StallCard } from "./stall";
 import { WaitingCard } from "./waiting";
 
 // The ranks of an earlier attempt, which the event stream does not have.
@@ -76,6 +76,7 @@ function RanksCard({ attempts, attempt }: { attempts: readonly Attempt[]; attemp
           {plural(attempt.world_size, "rank")}{" "}
           <span class="muted">on {plural(attempt.node_count, "node")}</span>
         </h2>
+        {current && job && <SaveStacks job={job} />}
         <AttemptPicker attempts={attempts} shown={attempt} />
       </div>
       <RankGrid

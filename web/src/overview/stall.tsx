@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 // A job that makes no progress: since when, who differs from the others, and where the stacks of
 // its running workers lie.
-import type { Job, Saved, Stall } from "../api";
-import { copy_text } from "../clipboard";
+import { useState } from "preact/hooks";
+import { ApiError, post, type Job, type Saved, type Stall } from "../api";
+import { announce, copy_text } from "../clipboard";
 import { clock_text, date_time_text, plural } from "../format";
 import { now_us } from "../now";
 import { Ranks } from "./ranks_link";
@@ -52,6 +53,27 @@ function SavedItems({ saved }: { saved: readonly Saved[] }) {
         <p class="muted">and {plural(saved.length - kSavedShown, "earlier folder")}</p>
       )}
     </>
+  );
+}
+
+// Has every node save where its workers are; takes seconds, and costs the workers nothing.
+export function SaveStacks({ job }: { job: Job }) {
+  const [busy, set_busy] = useState(false);
+  if (!job.live || (job.phase !== "running" && job.phase !== "stalled")) return null;
+  const save = async () => {
+    set_busy(true);
+    try {
+      await post("/api/v1/dump");
+      announce("The stacks are saved");
+    } catch (error) {
+      announce(error instanceof ApiError ? error.message : "The server does not answer");
+    }
+    set_busy(false);
+  };
+  return (
+    <button type="button" class="small" disabled={busy} onClick={() => void save()}>
+      {busy ? "Saving …" : "Save stacks"}
+    </button>
   );
 }
 
