@@ -108,7 +108,7 @@ TEST_CASE_FIXTURE(PlanFixture, "a worker's page is its own, or it has none") {
 
 TEST_CASE_FIXTURE(PlanFixture, "so is the file for its progress") {
   const std::string name = "MUSTER_PROGRESS";
-  CHECK(variable(plan({"x"}), 0, name, std::nullopt, {"", "", "", "/proc/7/fd/8"}) ==
+  CHECK(variable(plan({"x"}), 0, name, std::nullopt, {"", "", "", "", "/proc/7/fd/8"}) ==
         "/proc/7/fd/8");
   environment.emplace_back(name + "=/proc/1/fd/3");
   CHECK(variable(plan({"x"}), 0, name) == "");

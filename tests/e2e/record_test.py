@@ -188,32 +188,38 @@ class Alone(MusterTest):
 class Launched(MusterTest):
     """The whole way into muster's report and summary."""
 
-    def fails(self, code, how):
+    def fails(self, code, how, ranks=2):
         worker = self.script(f'[ $RANK = 1 ] && exec "{RECORDED}" {how}; exec sleep 600')
         summary = self.path("s.json")
-        run = self.muster("--summary", summary, "--nproc-per-node", "2", "--no-python", worker)
+        run = self.muster("--summary", summary, "--nproc-per-node", ranks, "--no-python", worker)
         self.assert_code(run, code)
         with open(summary) as file:
-            cause = json.load(file)["root_cause"]
-        self.assertEqual(cause["rank"], 1)
+            found = json.load(file)
+        failure = next(
+            one for one in (found["root_cause"], *found["other_causes"]) if one["rank"] == 1
+        )
         self.assertIn("rank 1", run.err)
-        self.assertEqual(cause["excerpt_source"], "error file")
-        return cause, run.err
+        self.assertEqual(failure["excerpt_source"], "error file")
+        return failure, run.err, found["root_cause"]
 
-    def test_an_exception(self):
-        cause, report = self.fails(1, "error")
-        self.assertEqual(cause["kind"], "collective_timeout")
+    def test_an_error_of_the_library_blames_the_rank_that_did_not_come(self):
+        failure, report, root = self.fails(1, "error", ranks=6)
+        self.assertEqual((failure["kind"], failure["blames"]), ("collective_timeout", "3"))
+        self.assertTrue(failure["victim"])
         text = "muster::comm::ErrorException: all_reduce #128: rank 3 has not come"
-        self.assertTrue(cause["message"].startswith(text), cause["message"])
-        for part in (text, "Stack (most recent call last):", "trainer::fail_with_our_error() in"):
+        self.assertTrue(failure["message"].startswith(text), failure["message"])
+        self.assertIn("trainer::fail_with_our_error() in", "\n".join(failure["excerpt"]))
+        self.assertEqual((root["rank"], root["kind"]), (3, "hung"))
+        for part in (text, "rank 1 waited for it in vain", "rank 1 (waited for rank 3"):
             self.assertIn(part, report)
 
     def test_an_exception_of_any_other_kind(self):
-        cause, _ = self.fails(1, "throw")
+        cause, _, root = self.fails(1, "throw")
         self.assertEqual(cause["kind"], "cpp_exception")
+        self.assertEqual(cause, root)
 
     def test_a_crash(self):
-        cause, report = self.fails(128 + signal.SIGSEGV, "segv")
+        cause, report, _ = self.fails(128 + signal.SIGSEGV, "segv")
         self.assertEqual(cause["kind"], "segfault")
         self.assertRegex(cause["message"], "SIGSEGV.*: nothing is mapped at address 0x0$")
         self.assertIn("nothing is mapped at address 0x0", report)
@@ -221,7 +227,7 @@ class Launched(MusterTest):
         self.assertRegex(report, r"trainer::Model::step\(int\) in recorded\+0x[0-9a-f]+")
 
     def test_an_exception_of_another_thread(self):
-        cause, report = self.fails(128 + signal.SIGABRT, "thread_throws")
+        cause, report, _ = self.fails(128 + signal.SIGABRT, "thread_throws")
         self.assertEqual(cause["kind"], "cpp_exception")
         self.assertIn('std::runtime_error: loss is "NaN"', cause["message"])
         self.assertTrue(re.search(DEEP, report), report)

@@ -140,8 +140,8 @@ TEST_CASE("a descriptor limit that is too low names the need") {
   auto line = fd_limit_too_low(limit, 100);
   REQUIRE(line.has_value());
   CHECK(*line ==
-        "the limit of 1024 open files is too low for 100 workers, which may need 1964: raise the "
-        "hard limit (ulimit -Hn 1964)");
+        "the limit of 1024 open files is too low for 100 workers, which may need 2064: raise the "
+        "hard limit (ulimit -Hn 2064)");
 }
 
 TEST_CASE("the descriptor limit is raised to the hard one") {

@@ -123,13 +123,20 @@ struct Fitter {
   void fit(event::FailureFound& failure) {
     if (failure.evidence.size() > event::kMaxEvidenceLines)
       failure.evidence.resize(event::kMaxEvidenceLines);
+    for (std::string* name : {&failure.host, &failure.kind, &failure.excerpt_source,
+                              &failure.comm_error, &failure.line_source})
+      Fitter{kMaxEventText}.fit(*name);
     Fitter{kMaxEventText}.fit(failure.evidence);
     Fitter{kMaxFindingText}.fit(failure.line);
-    Fitter{kMaxEventText}.fit(failure.line_source);
     failure.blames = cut_ranges(failure.blames, kMaxEventText);
-    Fitter{kMaxEventText}.fit(failure.blames);
+    std::string logs[] = {std::move(failure.stdout_log), std::move(failure.stderr_log)};
+    for (std::string& path : logs)
+      Fitter().fit(path);
     fit<event::FailureFound>(failure);
+    failure.stdout_log = std::move(logs[0]);
+    failure.stderr_log = std::move(logs[1]);
   }
+  // Those beside the root.
   void fit(std::vector<event::FailureFound>& failures) {
     if (failures.size() > kMaxOtherCauses) failures.resize(kMaxOtherCauses);
     for (event::FailureFound& failure : failures) {
@@ -137,7 +144,7 @@ struct Fitter {
       if (failure.evidence.size() > kMaxOthersExcerpt) failure.evidence.resize(kMaxOthersExcerpt);
       if (excerpt.size() > kMaxOthersExcerpt)  // the end says most
         excerpt.erase(excerpt.begin(), excerpt.end() - kMaxOthersExcerpt);
-      fit(failure);
+      Fitter{kMaxFindingText}.fit(failure);
     }
   }
   void fit(NodeOutcome& outcome) {
