@@ -14,6 +14,8 @@ TOP = os.path.dirname(HERE)
 BUILD = os.environ.get("MUSTER_BUILD", os.path.join(TOP, "build", "release"))
 WORKER = os.path.join(BUILD, "bench", "bench_worker")
 SYSTEM_PYTHON = "/usr/bin/python3"
+# Here workers die again and again, and at once: torchrun takes that for no reason to wait.
+RESTARTS = {"PET_SAME_FAILURE_LIMIT": "0", "PET_RESTART_BACKOFF": "0"}
 
 
 def launchers():
@@ -47,7 +49,7 @@ def arguments(description, rounds, **more):
 
 def start(command, arguments, **options):
     """Options are spelt with underscores: torchrun 1.13 knows no others."""
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", **options.pop("env", {})}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", **RESTARTS, **options.pop("env", {})}
     options.setdefault("stdout", subprocess.DEVNULL)
     options.setdefault("stderr", subprocess.DEVNULL)
     words = [*command, *map(str, arguments)]
