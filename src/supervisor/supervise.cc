@@ -187,6 +187,7 @@ Result<void> Run::build_logs() {
   callbacks.on_first_output = [this](int local_rank, Stream stream) {
     job_->on_first_output(local_rank, stream);
   };
+  callbacks.on_closed = [this](int local_rank) { job_->on_closed(local_rank); };
   callbacks.on_drained = [this](int local_rank) { job_->on_drained(local_rank); };
   callbacks.on_trouble = [this](const std::string& message) { recorder_.trouble("logs", message); };
   auto logs = JobLogs::open(loop_, launch_.plan, std::move(callbacks));

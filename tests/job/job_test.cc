@@ -76,6 +76,7 @@ struct JobTest : LoopTest {
     }
     JobLogs::Callbacks callbacks;
     callbacks.on_first_output = [this](int rank, Stream s) { job->on_first_output(rank, s); };
+    callbacks.on_closed = [this](int rank) { job->on_closed(rank); };
     callbacks.on_drained = [this](int rank) { job->on_drained(rank); };
     callbacks.on_trouble = [](const std::string&) {};
     int fd = console.get();

@@ -25,7 +25,7 @@ struct JobLogsTest : LoopTest {
   JobLogs::Consoles consoles;
   UniqueFd in, out, err;
   std::unique_ptr<JobLogs> logs;
-  std::map<int, int> drained;
+  std::map<int, int> closed, drained;
   std::vector<std::pair<int, Stream>> first_outputs;
   std::vector<std::string> troubles;
   std::map<int, pid_t> pids;
@@ -52,6 +52,7 @@ struct JobLogsTest : LoopTest {
       callbacks.on_first_output = [this](int rank, Stream stream) {
         first_outputs.emplace_back(rank, stream);
       };
+      callbacks.on_closed = [this](int rank) { ++closed[rank]; };
       callbacks.on_drained = [this](int rank) { ++drained[rank]; };
       callbacks.on_trouble = [this](const std::string& text) { troubles.push_back(text); };
       auto opened =

@@ -97,6 +97,25 @@ TEST_CASE_FIXTURE(JobLogsTest,
   kill(std::atoi(read_file(dir.path + "/pid").c_str()), SIGKILL);
 }
 
+TEST_CASE_FIXTURE(JobLogsTest, "that all has come is told before anybody asks, once") {
+  begin(2);
+  start(0, "echo said");
+  start(1, "sleep 1000 & echo $! >" + dir.path + "/pid; echo said");
+  CHECK_FALSE(logs->closed(0));
+  CHECK(run_until([&] { return closed[0] == 1; }));
+  CHECK(logs->closed(0));
+  CHECK(logs->tail(0, Stream::kStdout) == "said\n");
+  CHECK(log(0) == "said\n");
+  // A child of the other one may still have something to say.
+  reap(1);
+  CHECK_FALSE(logs->closed(1));
+  kill(std::atoi(read_file(dir.path + "/pid").c_str()), SIGKILL);
+  CHECK(run_until([&] { return closed[1] == 1; }));
+  end(0);
+  end(1);
+  CHECK(closed == std::map<int, int>{{0, 1}, {1, 1}});
+}
+
 TEST_CASE_FIXTURE(JobLogsTest,
                   "a descendant that never stops writing holds the end up for the bound only") {
   plan.options.console = ConsoleMode::kNone;

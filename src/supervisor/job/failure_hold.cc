@@ -13,7 +13,7 @@ namespace muster {
 
 namespace {
 
-// Its last words may still be in its pipes when we hear of its end.
+// For its last words, where a process of its own keeps its pipes open.
 constexpr Milliseconds kLastWords{20};
 
 // A broken connection is told by an exception: by an exit code, or uncaught by an abort.
@@ -38,7 +38,12 @@ void FailureHold::died(int rank) {
     patience_ = Timer::start(parts_.loop, kCulpritPatience, [this] { over(first_); });
   }
   if (dead == nullptr || !may_be_victim(dead->wait_status)) return over(rank);
-  looks_.push_back(Timer::start(parts_.loop, kLastWords, [this, rank] { look(rank); }));
+  if (parts_.logs.closed(dead->local_rank)) return look(rank);
+  last_words_[rank] = Timer::start(parts_.loop, kLastWords, [this, rank] { look(rank); });
+}
+
+void FailureHold::closed(int rank) {
+  if (last_words_.erase(rank) > 0) look(rank);
 }
 
 void FailureHold::look(int rank) {

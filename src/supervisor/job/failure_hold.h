@@ -2,8 +2,8 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
-#include <vector>
 
 #include "loop/loop.h"
 #include "loop/timer.h"
@@ -40,6 +40,8 @@ class FailureHold {
 
   // Its main process ended, and not with 0.
   void died(int rank);
+  // Nothing more will come of what it wrote.
+  void closed(int rank);
   // Nobody is left who could have done it.
   void give_up();
 
@@ -55,7 +57,7 @@ class FailureHold {
   int first_ = -1;
   Owned<Timer> patience_;
   Owned<Timer> over_;
-  std::vector<Owned<Timer>> looks_;
+  std::map<int, Owned<Timer>> last_words_;                      // by rank
   std::shared_ptr<bool> alive_ = std::make_shared<bool>(true);  // guards callbacks of the pool
 };
 

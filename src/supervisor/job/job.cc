@@ -395,6 +395,10 @@ void Job::on_group_gone(const std::vector<event::LeftoverFound>& found) {
   settle_if_quiet();
 }
 
+void Job::on_closed(int local_rank) {
+  if (hold_) hold_->closed(rank_of(local_rank));
+}
+
 void Job::on_drained(int local_rank) {
   undrained_.erase(local_rank);
   settle_if_quiet();

@@ -80,6 +80,7 @@ class Job {
   // The same for another attempt instead of the one that runs, on all nodes.
   std::string request_restart(const std::string& who);
   void on_first_output(int local_rank, Stream stream);
+  void on_closed(int local_rank);
   void on_drained(int local_rank);
 
   // Somebody has asked for the job's end here, if only when its workers were gone already.

@@ -59,6 +59,7 @@ class JobLogsImpl final : public JobLogs {
   void worker_ended(int local_rank, Milliseconds bound) override {
     streams(local_rank).ended(bound);
   }
+  bool closed(int local_rank) const override { return streams(local_rank).closed(); }
   std::string tail(int local_rank, Stream stream) const override {
     return streams(local_rank).tail(stream);
   }

@@ -26,6 +26,9 @@ class JobLogs {
     // and every byte is in its file and was offered to the console.
     std::function<void(int local_rank)> on_drained;
     std::function<void(const std::string& message)> on_trouble;  // disk full, file unwritable
+    // As on_drained, by itself: nobody holds the worker's streams any more. Also before it is known
+    // that the worker has ended; not where closed() has been true from the start.
+    std::function<void(int local_rank)> on_closed{};
   };
 
   // muster's own descriptors; a test brings others.
@@ -66,6 +69,9 @@ class JobLogs {
 
   // The main process is dead: drain its pipes, for at most `bound` if some descendant keeps them.
   virtual void worker_ended(int local_rank, Milliseconds bound) = 0;
+
+  // Whether nothing more can come of the worker through us.
+  virtual bool closed(int local_rank) const = 0;
 
   // The last bytes (at most 64 KiB) that the worker wrote through us, for the report. Of a stream
   // that it writes into its file itself there are none: whoever wants them reads the file.

@@ -244,23 +244,26 @@ void WorkerStreams::on_end(One& it) {
     world_.callbacks.on_trouble(it.path + " lacks " + std::to_string(it.lost) +
                                 " bytes: " + std::strerror(it.error));
   }
+  if (closed() && world_.callbacks.on_closed) tell(world_.callbacks.on_closed);
   check_drained();
 }
 
 void WorkerStreams::check_drained() {
-  if (ended_ && streams_[0].done() && streams_[1].done()) report_drained();
+  if (ended_ && closed()) report_drained();
 }
 
-// Posted, because the one who is told may drop us.
 void WorkerStreams::report_drained() {
   if (drained_) return;
   drained_ = true;
   bound_.reset();
-  world_.loop.post([weak = std::weak_ptr<WorkerStreams*>(self_)] {
+  tell(world_.callbacks.on_drained);
+}
+
+// Posted, because the one who is told may drop us.
+void WorkerStreams::tell(const std::function<void(int local_rank)>& whom) {
+  world_.loop.post([weak = std::weak_ptr<WorkerStreams*>(self_), &whom] {
     auto alive = weak.lock();
-    if (!alive) return;
-    WorkerStreams* self = *alive;
-    self->world_.callbacks.on_drained(self->identity_.local_rank);
+    if (alive) whom((*alive)->identity_.local_rank);
   });
 }
 

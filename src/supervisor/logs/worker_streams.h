@@ -56,6 +56,7 @@ class WorkerStreams {
   void not_started();
   void ended(Milliseconds bound);
   void resume();
+  bool closed() const { return streams_[0].done() && streams_[1].done(); }
   std::string tail(Stream stream) const;
   JobLogs::Recent recent(Stream stream, size_t count) const;
   std::string log_file(Stream stream) const;
@@ -94,6 +95,7 @@ class WorkerStreams {
   Prefix prefix_for(const One& one, int pid) const;
   void check_drained();
   void report_drained();
+  void tell(const std::function<void(int local_rank)>& whom);
 
   StreamWorld& world_;
   Identity identity_;
