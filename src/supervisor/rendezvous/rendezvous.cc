@@ -360,7 +360,8 @@ std::string Rendezvous::request_restart(const std::string& who) {
 }
 
 std::string Rendezvous::request_evidence(const std::string& why) {
-  if (impl_->stage != Impl::Stage::kJoined) return "there is no coordinator to ask now";
+  if (impl_->stage != Impl::Stage::kJoined)
+    return impl_->running ? "there is no coordinator to ask now" : "no worker runs";
   return impl_->line->request_evidence(why);
 }
 
