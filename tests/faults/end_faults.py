@@ -25,12 +25,15 @@ def stop(number):
 
 
 def stop_as(name):
-    """By a process of this name, as a batch system's step does."""
+    """By a process of this name, as a batch system's step does, which lives on after it."""
 
     def act(scene):
         node_faults.everybody_sits(scene)
         shell = shutil.copy("/bin/sh", scene.test.path(name))
-        subprocess.run([shell, "-c", f"kill -TERM {scene.test.running[0].pid}"], check=True)
+        told = scene.test.running[0]
+        words = [shell, "-c", f"kill -TERM {told.pid}; read _"]
+        with subprocess.Popen(words, stdin=subprocess.PIPE):
+            told.wait_for_message("SIGTERM")
 
     return act
 
