@@ -8,12 +8,13 @@
 
 #include <algorithm>
 #include <charconv>
-#include <ctime>
+#include <chrono>
 #include <map>
 
 #include "loop/result.h"
 #include "supervisor/diagnosis/text_lines.h"
 #include "supervisor/job/closing.h"
+#include "supervisor/job/duration_text.h"
 #include "supervisor/job/rank_ranges.h"
 #include "supervisor/stacks/native_stacks.h"
 #include "supervisor/stacks/stack_text.h"
@@ -24,42 +25,34 @@ namespace {
 
 constexpr size_t kMaxTroubles = 16;
 
-std::string now_text() {
-  const std::time_t now = std::time(nullptr);
-  std::tm utc{};
-  ::gmtime_r(&now, &utc);
-  char text[32];
-  const size_t size = std::strftime(text, sizeof text, "%Y-%m-%dT%H:%M:%SZ", &utc);
-  return std::string(text, size);
-}
-
 class Probe {
  public:
   Probe(const ProbeOrder& order, const std::function<void(std::string_view)>& tell)
-      : order_(order), tell_(tell), now_(now_text()) {}
+      : order_(order), tell_(tell), now_(utc_text(std::chrono::system_clock::now(), 3)) {}
 
+  // The folder may be on a disk that does not answer: what can be told without it comes before.
   void run() {
-    if (!order_.folder.empty() && ::mkdir(order_.folder.c_str(), 0755) != 0) {
-      const int error = errno;
-      trouble(errno_error(error, "make " + order_.folder).message);
-    }
     std::vector<RankView> views;
     views.reserve(order_.targets.size());
     for (const ProbeTarget& target : order_.targets) {
       views.push_back(view_rank(target.rank, target.pid, order_.proc));
-      save(views.back());
+      tell_activity(views.back());
     }
+    make_folder();
+    for (const RankView& view : views)
+      write(view);
     NativeStacks stacks;
     for (RankView& view : views) {
       stacks.add(view.processes.front());
-      save(view);
+      tell_activity(view);
     }
     tell_troubles(views);
     for (RankView& view : views) {
+      write(view);
       if (view.processes.size() == 1) continue;
       for (size_t i = 1; i < view.processes.size(); ++i)
         stacks.add(view.processes[i]);
-      save(view);
+      write(view);
     }
   }
 
@@ -79,9 +72,19 @@ class Probe {
       trouble(rank_ranges(of) + ": no native stack: " + why);
   }
 
-  void save(const RankView& view) {
+  void tell_activity(const RankView& view) {
     tell_("R " + std::to_string(view.rank) + " " + clean_line(activity(view)));
+  }
+
+  void make_folder() {
     if (order_.folder.empty()) return;
+    writes_ = ::mkdir(order_.folder.c_str(), 0755) == 0;
+    const int error = errno;
+    if (!writes_) trouble(errno_error(error, "make " + order_.folder).message);
+  }
+
+  void write(const RankView& view) {
+    if (!writes_) return;
     const std::string rank = std::to_string(view.rank);
     const std::string head = "rank " + rank + " (pid " + std::to_string(view.pid) + ") on " +
                              order_.host + " at " + now_ + ": " + order_.why;
@@ -94,6 +97,7 @@ class Probe {
   const ProbeOrder& order_;
   const std::function<void(std::string_view)>& tell_;
   const std::string now_;
+  bool writes_ = false;
 };
 
 }  // namespace
