@@ -80,3 +80,14 @@ TEST_CASE_FIXTURE(RoundsTest, "only so many wait at a time") {
   CHECK(done == static_cast<int>(EvidenceRounds::kMaxRounds));
   CHECK(begin() == "");
 }
+
+TEST_CASE_FIXTURE(RoundsTest, "the end of the job is the end of those that wait") {
+  start_on_two_nodes();
+  CHECK(begin() == "");
+  CHECK(begin() == "");
+  tell("node-a");
+  story.say(event::JobEnded{});
+  rounds.observe(story.events.back());
+  CHECK(done == 2);
+  CHECK(got.size() == 1);
+}

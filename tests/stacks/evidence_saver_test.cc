@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/stacks/evidence_saver.h"
 
+#include <fcntl.h>
 #include <signal.h>
+#include <sys/stat.h>
 
 #include <filesystem>
 #include <memory>
 
 #include "logs/temp_dir.h"
+#include "loop/unique_fd.h"
 #include "stacks/started_worker.h"
 
 using namespace muster;
@@ -60,12 +63,10 @@ TEST_CASE_FIXTURE(SaverTest, "each rank has its file, and the stopped one is nam
     REQUIRE(workers[0]->until([&] { return read_proc_stat(pid)->comm == "sleep"; }));
     REQUIRE(workers[0]->until([&] { return read_proc_stat(pid)->state == 'S'; }));
   }
-  std::vector<event::EvidenceSaved> told;
-  saver->save("stalled", [&](const event::EvidenceSaved& one) { told.push_back(one); });
+  saver->save("stalled");
   CHECK(saver->busy());
   REQUIRE(run_until_saved(1));
   CHECK_FALSE(saver->busy());
-  REQUIRE(told.size() == 1);
   CHECK(saved[0].host == "node-a");
   CHECK(saved[0].why == "stalled");
   CHECK(saved[0].trouble == "");
@@ -83,14 +84,14 @@ TEST_CASE_FIXTURE(SaverTest, "each rank has its file, and the stopped one is nam
 TEST_CASE_FIXTURE(SaverTest, "who asks while it runs shares the result, who asks later gets more") {
   make(dir.path);
   run(1);
-  int told = 0;
-  saver->save("one", [&](const event::EvidenceSaved&) { ++told; });
-  saver->save("two", [&](const event::EvidenceSaved&) { ++told; });
+  saver->save("one");
+  saver->save("two");
   REQUIRE(run_until_saved(1));
-  CHECK(told == 2);
+  CHECK_FALSE(saver->busy());
   saver->save("three");
   REQUIRE(run_until_saved(2));
-  CHECK(told == 2);
+  CHECK(saved[0].why == "one");
+  CHECK(saved[1].why == "three");
   CHECK(saved[1].folder == dir.path + "/attempt_0/stacks_1");
 }
 
@@ -134,17 +135,82 @@ TEST_CASE_FIXTURE(SaverTest, "one attempt gets only so many") {
   CHECK(saved[saved.size() - 2].trouble == "");
 }
 
-TEST_CASE_FIXTURE(SaverTest, "when the workers are told to stop, it ends with what it has") {
-  make(dir.path);
-  run(1);
-  saver->save("asked");
-  // The probe is on its way from the second turn on.
-  run_until([this] { return saver->busy(); });
-  loop.post([] {});
-  bool turned = false;
-  loop.post([&] { turned = true; });
-  run_until([&] { return turned; });
-  recorder.record(event::SignalSent{0, 0, workers[0]->pid, SIGTERM, false, StopReason::kFailure});
+namespace {
+
+// The probe tells of rank 0, then waits for what rank 1's file has to say.
+struct StuckTest : SaverTest {
+  UniqueFd held;
+
+  std::string thread_folder(int pid) const {
+    const std::string id = std::to_string(pid);
+    return dir.path + "/proc/" + id + "/task/" + id;
+  }
+  StuckTest() {
+    std::string zeros;
+    for (int i = 0; i < 50; ++i)
+      zeros += " 0";
+    for (int pid : {900, 901}) {
+      std::filesystem::create_directories(thread_folder(pid));
+      write_file(thread_folder(pid) + "/children", "");
+    }
+    write_file(thread_folder(900) + "/stat", "900 (train) S 1" + zeros);
+    write_file(thread_folder(900) + "/wchan", "do_nap");
+    REQUIRE(::mkfifo((thread_folder(901) + "/stat").c_str(), 0600) == 0);
+    saver = std::make_unique<EvidenceSaver>(
+        EvidenceSaver::Parts{loop, recorder, dir.path, "node-a", dir.path + "/proc"});
+    event::AttemptStarted started;
+    started.world_size = 2;
+    started.nodes = {{0, "node-a", 0, 2}};
+    recorder.record(started);
+    for (int rank : {0, 1})
+      recorder.record(event::WorkerSpawned{0, rank, rank, 900 + rank});
+  }
+  void turn() {
+    bool turned = false;
+    loop.post([&] { turned = true; });
+    REQUIRE(run_until([&] { return turned; }));
+  }
+  // Until the probe reads what nobody writes. What it told by then is still in the pipe.
+  void get_stuck() {
+    saver->save("asked");
+    turn();
+    held.reset(::open((thread_folder(901) + "/stat").c_str(), O_WRONLY | O_CLOEXEC));
+    REQUIRE(held);
+  }
+  void stop_workers() {
+    recorder.record(event::SignalSent{0, 0, 900, SIGTERM, false, StopReason::kFailure});
+  }
+};
+
+}  // namespace
+
+TEST_CASE_FIXTURE(StuckTest, "when the workers are told to stop, it ends with what it has") {
+  get_stuck();
+  CHECK(saver->busy());
+  stop_workers();
+  stop_workers();
   REQUIRE(run_until_saved(1));
   CHECK_FALSE(saver->busy());
+  CHECK(saved[0].groups == std::vector<std::string>{"rank 0: asleep in do_nap"});
+  CHECK(saved[0].trouble == "the workers were told to stop before all was seen");
+  turn();
+  CHECK(saved.size() == 1);
+}
+
+TEST_CASE_FIXTURE(StuckTest, "where they are told to stop before it has begun, it does not begin") {
+  saver->save("asked");
+  stop_workers();
+  REQUIRE(run_until_saved(1));
+  CHECK(saved[0].trouble == "the workers were told to stop before all was seen");
+  CHECK_FALSE(saver->busy());
+  turn();
+  CHECK(saved.size() == 1);
+}
+
+TEST_CASE_FIXTURE(StuckTest, "with the job it ends too, and nothing is recorded after that") {
+  get_stuck();
+  recorder.record(event::JobEnded{});
+  CHECK_FALSE(saver->busy());
+  turn();
+  CHECK(saved.empty());
 }

@@ -29,10 +29,15 @@ std::string EvidenceRounds::begin(const std::string& why, Done done) {
 }
 
 void EvidenceRounds::observe(const Event& event) {
+  const bool over = std::holds_alternative<event::JobEnded>(event.body);
   const auto* saved = std::get_if<event::EvidenceSaved>(&event.body);
-  if (saved == nullptr) return;
+  if (saved == nullptr && !over) return;
   const std::vector<std::shared_ptr<Round>> rounds = rounds_;
   for (const std::shared_ptr<Round>& round : rounds) {
+    if (over) {
+      finish(round);
+      continue;
+    }
     if (round->attempt != saved->attempt || round->awaited == 0) continue;
     round->saved.push_back(*saved);
     if (--round->awaited == 0) finish(round);

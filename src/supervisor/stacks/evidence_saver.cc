@@ -55,10 +55,9 @@ std::vector<ProbeTarget> EvidenceSaver::targets() const {
   return targets;
 }
 
-void EvidenceSaver::save(const std::string& why, Done done) {
-  if (done) done_.push_back(std::move(done));
+void EvidenceSaver::save(const std::string& why) {
   if (busy()) return;
-  starting_ = true;
+  stage_ = Stage::kStarting;
   const AttemptState* attempt = parts_.recorder.state().current();
   const int number = attempt == nullptr ? -1 : attempt->attempt;
   if (std::exchange(attempt_, number) != number) saves_ = 0;
@@ -67,16 +66,16 @@ void EvidenceSaver::save(const std::string& why, Done done) {
   saved_.host = parts_.host;
   saved_.why = why;
   answer_ = {};
+  asked_ranks_ = 0;
   unread_.clear();
   taken_ = 0;
   // Never from inside the caller's call.
-  parts_.loop.post([self = std::weak_ptr<EvidenceSaver*>(self_)] {
-    if (auto saver = self.lock()) (*saver)->start((*saver)->targets());
+  later([](EvidenceSaver& saver) {
+    if (saver.stage_ == Stage::kStarting) saver.start(saver.targets());
   });
 }
 
 void EvidenceSaver::start(const std::vector<ProbeTarget>& targets) {
-  if (!starting_) return;
   asked_ranks_ = targets.size();
   if (targets.empty()) return finish("no worker runs here");
   if (saves_ >= kMaxSaves) {
@@ -99,7 +98,7 @@ void EvidenceSaver::start(const std::vector<ProbeTarget>& targets) {
   });
   if (!child) return finish(child.error().message);
   child_.emplace(std::move(*child));
-  starting_ = false;
+  stage_ = Stage::kLooking;
   auto watch = FdWatch::start(parts_.loop, child_->output(), FdWatch::kReadable,
                               [this](int) { on_output(); });
   if (!watch) return finish(watch.error().message);
@@ -110,18 +109,28 @@ void EvidenceSaver::start(const std::vector<ProbeTarget>& targets) {
 }
 
 void EvidenceSaver::on_output() {
+  switch (read_output()) {
+    case Pipe::kEmpty:
+      return;
+    case Pipe::kEnded:
+      return finish("");
+    case Pipe::kTooFull:
+      return finish("there was more to tell than " + std::to_string(kMaxAnswer) + " bytes");
+  }
+}
+
+EvidenceSaver::Pipe EvidenceSaver::read_output() {
   char chunk[16 * 1024];
-  for (;;) {
+  while (taken_ <= kMaxAnswer) {
     const ssize_t got = ::read(child_->output(), chunk, sizeof chunk);
     if (got < 0 && errno == EINTR) continue;
-    if (got < 0 && errno == EAGAIN) return;
-    if (got <= 0) return finish("");
+    if (got < 0 && errno == EAGAIN) return Pipe::kEmpty;
+    if (got <= 0) return Pipe::kEnded;
     taken_ += static_cast<size_t>(got);
-    if (taken_ > kMaxAnswer)
-      return finish("there was more to tell than " + std::to_string(kMaxAnswer) + " bytes");
     unread_.append(chunk, static_cast<size_t>(got));
     take_lines();
   }
+  return Pipe::kTooFull;
 }
 
 void EvidenceSaver::take_lines() {
@@ -133,11 +142,19 @@ void EvidenceSaver::take_lines() {
   unread_.erase(0, begin);
 }
 
-void EvidenceSaver::finish(const std::string& trouble) {
-  starting_ = false;
+// What it told before its end counts.
+void EvidenceSaver::end_child() {
   watch_.reset();
   patience_.reset();
+  if (!child_) return;
+  child_->end();
+  read_output();
   child_.reset();
+}
+
+void EvidenceSaver::finish(const std::string& trouble) {
+  end_child();
+  stage_ = Stage::kIdle;
   std::vector<std::string> troubles = std::move(answer_.troubles);
   if (!trouble.empty()) troubles.push_back(trouble);
   if (trouble.empty() && answer_.activity.size() < asked_ranks_) {
@@ -149,25 +166,30 @@ void EvidenceSaver::finish(const std::string& trouble) {
   saved_.groups = group_lines(ranks);
   saved_.trouble = joined(troubles);
   if (!answer_.wrote) saved_.folder.clear();
-  const event::EvidenceSaved saved = std::exchange(saved_, {});
-  const std::vector<Done> tell = std::exchange(done_, {});
-  const std::weak_ptr<EvidenceSaver*> self = self_;
-  parts_.recorder.record(saved);
-  if (self.expired()) return;
-  for (const Done& done : tell)
-    done(saved);
+  parts_.recorder.record(std::exchange(saved_, {}));
 }
 
 void EvidenceSaver::observe(const Event& event) {
-  if (!child_) return;
+  if (!busy()) return;
+  // Nobody reads any more what would be recorded now.
+  if (std::holds_alternative<event::JobEnded>(event.body)) {
+    end_child();
+    stage_ = Stage::kIdle;
+    return;
+  }
   const auto* sent = std::get_if<event::SignalSent>(&event.body);
-  if (sent == nullptr || sent->reason == StopReason::kNone) return;
-  watch_.reset();
-  child_->end();
+  if (sent == nullptr || sent->reason == StopReason::kNone || stage_ == Stage::kCut) return;
+  stage_ = Stage::kCut;
+  end_child();
   // Not from inside the recorder, which is telling others of this event.
-  parts_.loop.post([self = std::weak_ptr<EvidenceSaver*>(self_)] {
-    auto saver = self.lock();
-    if (saver && (*saver)->child_) (*saver)->finish(kStopped);
+  later([](EvidenceSaver& saver) {
+    if (saver.stage_ == Stage::kCut) saver.finish(kStopped);
+  });
+}
+
+void EvidenceSaver::later(void (*task)(EvidenceSaver&)) {
+  parts_.loop.post([task, self = std::weak_ptr<EvidenceSaver*>(self_)] {
+    if (auto saver = self.lock()) task(**saver);
   });
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -30,7 +29,6 @@ class EvidenceSaver {
     std::string host;
     std::string proc = kProc;
   };
-  using Done = std::function<void(const event::EvidenceSaved&)>;
 
   // All of it takes no longer; what is not there by then is said to be missing.
   static constexpr Milliseconds kPatience{20'000};
@@ -44,26 +42,33 @@ class EvidenceSaver {
   EvidenceSaver(const EvidenceSaver&) = delete;
   EvidenceSaver& operator=(const EvidenceSaver&) = delete;
 
-  // Begins, and records an EvidenceSaved when it is done, always, if only with its trouble; then
-  // calls `done`, from the loop. Who asks while one is on its way shares its result.
-  void save(const std::string& why, Done done = nullptr);
+  // Begins, and records an EvidenceSaved when it is done, if only with its trouble, unless the job
+  // is over by then. Who asks while one is on its way shares its result.
+  void save(const std::string& why);
 
   // For the recorder's observers: when the workers are told to stop there is nothing left to see.
   void observe(const Event& event);
 
-  bool busy() const { return child_.has_value() || starting_; }
+  bool busy() const { return stage_ != Stage::kIdle; }
 
  private:
+  // kStarting: from the call to the loop's next turn. kCut: it ends in the loop's next turn with
+  // what is there.
+  enum class Stage { kIdle, kStarting, kLooking, kCut };
+  enum class Pipe { kEmpty, kEnded, kTooFull };
+
   std::vector<ProbeTarget> targets() const;
   void start(const std::vector<ProbeTarget>& targets);
   void on_output();
+  Pipe read_output();
   void take_lines();
+  void end_child();
   void finish(const std::string& trouble);
+  void later(void (*task)(EvidenceSaver&));
 
   Parts parts_;
   event::EvidenceSaved saved_;  // that is on its way
-  std::vector<Done> done_;
-  bool starting_ = false;
+  Stage stage_ = Stage::kIdle;
   std::optional<OwnChild> child_;
   Owned<FdWatch> watch_;  // goes before the child with the descriptor
   Owned<Timer> patience_;
