@@ -4,10 +4,18 @@
 #include <dirent.h>
 #include <doctest/doctest.h>
 #include <errno.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
+#include <poll.h>
 #include <signal.h>
+#include <stddef.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <string>
@@ -50,6 +58,28 @@ void say(int out, const std::string& text) {
   if (::write(out, text.data(), text.size()) < 0) ::_exit(1);
 }
 
+void say_descriptors(int out) {
+  int count = 0;
+  DIR* directory = ::opendir("/proc/self/fd");
+  while (const dirent* entry = ::readdir(directory)) {
+    if (entry->d_name[0] != '.') ++count;
+  }
+  say(out, std::to_string(count - 1));  // less the folder's own
+}
+
+// This process is then as on a kernel from before 5.9, for good.
+void refuse_close_range() {
+  sock_filter steps[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
+                         BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 0, 1),
+                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | ENOSYS),
+                         BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  const sock_fprog filter{static_cast<unsigned short>(std::size(steps)), steps};
+  rlimit few{256, 256};
+  if (::setrlimit(RLIMIT_NOFILE, &few) != 0 || ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0 ||
+      ::prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) != 0)
+    ::_exit(4);
+}
+
 }  // namespace
 
 TEST_CASE_FIXTURE(OwnChildTest, "what the child says arrives, and its end as the end of file") {
@@ -61,16 +91,30 @@ TEST_CASE_FIXTURE(OwnChildTest, "what the child says arrives, and its end as the
 TEST_CASE_FIXTURE(OwnChildTest, "the child has no descriptor of ours") {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);  // would be inherited
-  start([](int out) {
-    int count = 0;
-    DIR* directory = ::opendir("/proc/self/fd");
-    while (const dirent* entry = ::readdir(directory)) {
-      if (entry->d_name[0] != '.') ++count;
-    }
-    say(out, std::to_string(count - 1));  // less the folder's own
-  });
+  start(say_descriptors);
   REQUIRE(run_until([this] { return ended; }));
   CHECK(text == "4");
+  ::close(ends[0]);
+  ::close(ends[1]);
+}
+
+TEST_CASE("nor has it where the kernel does not know how to close a range") {
+  int ends[2];
+  REQUIRE(::pipe(ends) == 0);
+  const pid_t pid = ::fork();
+  REQUIRE(pid >= 0);
+  if (pid == 0) {
+    refuse_close_range();
+    auto child = OwnChild::start("own-child", say_descriptors);
+    if (!child) ::_exit(2);
+    pollfd readable{child->output(), POLLIN, 0};
+    char told = 0;
+    if (::poll(&readable, 1, 20'000) != 1 || ::read(child->output(), &told, 1) != 1) ::_exit(3);
+    ::_exit(told == '4' ? 0 : 1);
+  }
+  int status = -1;
+  REQUIRE(::waitpid(pid, &status, 0) == pid);
+  CHECK(status == 0);
   ::close(ends[0]);
   ::close(ends[1]);
 }

@@ -7,9 +7,14 @@
 #include <poll.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <algorithm>
+
+#include "supervisor/workers/signals_blocked.h"
 
 namespace muster {
 
@@ -18,6 +23,7 @@ namespace {
 // glibc 2.36 names it, older ones do not.
 constexpr idtype_t kPidFd = static_cast<idtype_t>(3);
 constexpr int kFirstFree = 3;
+constexpr rlim_t kMostDescriptors = 1 << 20;
 // How long a killed one may take to go, unless it hangs in the kernel.
 constexpr int kEndMs = 20;
 
@@ -29,16 +35,27 @@ void reset_signals() {
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
 }
 
-// Leaves `out`, and the null device as standard streams.
+void close_all_from(int first) {
+  if (::syscall(SYS_close_range, first, ~0U, 0) == 0) return;
+  // Kernels before 5.9.
+  rlimit limit{};
+  ::getrlimit(RLIMIT_NOFILE, &limit);
+  const int end = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, kMostDescriptors));
+  for (int fd = first; fd < end; ++fd)
+    ::close(fd);
+}
+
+// Leaves `out`, next to the null device as standard streams.
 int keep_only(int out) {
   const int null = ::open("/dev/null", O_RDWR | O_CLOEXEC);
-  const int kept = ::fcntl(out, F_DUPFD_CLOEXEC, kFirstFree);
+  // Above those that are made here, which may be anywhere.
+  const int kept = ::fcntl(out, F_DUPFD_CLOEXEC, kFirstFree + 1);
   if (null < 0 || kept < 0) ::_exit(1);
   for (int fd = 0; fd < kFirstFree; ++fd)
     ::dup2(null, fd);
-  if (kept > kFirstFree) ::syscall(SYS_close_range, kFirstFree, kept - 1, 0);
-  ::syscall(SYS_close_range, kept + 1, ~0U, 0);
-  return kept;
+  if (::dup3(kept, kFirstFree, O_CLOEXEC) < 0) ::_exit(1);
+  close_all_from(kFirstFree + 1);
+  return kFirstFree;
 }
 
 [[noreturn]] void run_child(pid_t parent, const char* name, int out,
@@ -62,13 +79,19 @@ Result<OwnChild> OwnChild::start(const char* name, const std::function<void(int 
   // The child alone gets to write into a blocking end.
   ::fcntl(reader.get(), F_SETFL, O_NONBLOCK);
   const pid_t parent = ::getpid();
-  const pid_t pid = ::fork();
-  if (pid < 0) return errno_error(errno, "fork");
-  if (pid == 0) run_child(parent, name, writer.get(), work);
+  pid_t pid = -1;
+  int error = 0;
+  {
+    const AllSignalsBlocked blocked;
+    pid = ::fork();
+    error = errno;
+    if (pid == 0) run_child(parent, name, writer.get(), work);
+  }
+  if (pid < 0) return errno_error(error, "fork");
   // Nobody reaps it before this thread returns to the loop.
   UniqueFd pidfd(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
   if (!pidfd) {
-    const int error = errno;
+    error = errno;
     ::kill(pid, SIGKILL);
     while (::waitpid(pid, nullptr, 0) < 0 && errno == EINTR) {
     }

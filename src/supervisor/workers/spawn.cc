@@ -25,6 +25,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "supervisor/workers/signals_blocked.h"
+
 namespace muster {
 
 namespace {
@@ -241,21 +243,6 @@ int clone_into_cgroup([[maybe_unused]] const ChildStack& stack, [[maybe_unused]]
 #endif
   return -1;
 }
-
-class AllSignalsBlocked {
- public:
-  AllSignalsBlocked() {
-    sigset_t all;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~AllSignalsBlocked() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  AllSignalsBlocked(const AllSignalsBlocked&) = delete;
-  AllSignalsBlocked& operator=(const AllSignalsBlocked&) = delete;
-
- private:
-  sigset_t before_;
-};
 
 std::vector<char*> c_strings(const std::vector<std::string>& strings) {
   std::vector<char*> pointers;
