@@ -4,6 +4,7 @@ however quietly, is not."""
 
 import json
 import os
+import shutil
 import signal
 import time
 
@@ -164,6 +165,40 @@ class Stalls(MusterTest):
         self.assert_code(run.wait(60), 0)
         self.assertEqual(len(self.events("restart_scheduled")), 1)
         self.assertEqual(self.events("failure_found")[0]["kind"], "hung")
+
+    def test_a_hung_python_that_must_die_leaves_the_stacks_of_its_threads(self):
+        with open(self.path("train.py"), "w") as file:
+            file.write(
+                "import threading\n"
+                "def load_batch():\n"
+                "    threading.Event().wait()\n"
+                "def train_step():\n"
+                "    threading.Event().wait()\n"
+                "threading.Thread(target=load_batch, daemon=True).start()\n"
+                "train_step()\n"
+            )
+        for then in ("fail", "restart"):
+            with self.subTest(then):
+                shutil.rmtree(self.path("logs"), ignore_errors=True)
+                run = self.job(
+                    'exec /usr/bin/python3 "$T/train.py"', "--hang-timeout", f"{THRESHOLD}:{then}"
+                )
+                self.assert_code(run.wait(60), 1)
+                [saved] = self.events("evidence_saved")
+                sent = self.events("signal_sent")
+                self.assertEqual({e["signal"] for e in sent}, {signal.SIGABRT}, sent)
+                ends = self.events("worker_exited")
+                self.assertEqual([os.WTERMSIG(e["wait_status"]) for e in ends], [signal.SIGABRT] * 3)
+                self.assertLess(saved["seq"], min(e["seq"] for e in sent))
+                for rank in range(3):
+                    text = read(os.path.join(saved["folder"], f"rank_{rank}.txt")).decode()
+                    for function in ("load_batch", "train_step"):
+                        self.assertIn(f"python: {function} at ", text)
+                    folder = os.path.join(self.run_folder(self.path("logs")), "attempt_0")
+                    told = read(os.path.join(folder, str(rank), "stderr.log")).decode()
+                    self.assertIn("Fatal Python error: Aborted", told)
+                    self.assertIn('train.py", line 3 in load_batch', told)
+                    self.assertIn('train.py", line 5 in train_step', told)
 
     def test_any_program_can_tell_how_far_it_is(self):
         with open(self.path("steps.py"), "w") as file:

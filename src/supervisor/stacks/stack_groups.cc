@@ -28,7 +28,7 @@ std::vector<int> take_ranks(std::string_view& line) {
       if (!line.starts_with(end)) continue;
       line.remove_prefix(end.size());
       const std::string_view written = list.substr(0, list.find_last_not_of(' ') + 1);
-      const std::vector<int> ranks = parse_ranges(written, kMaxMergedRanks);
+      std::vector<int> ranks = parse_ranges(written, kMaxMergedRanks);
       // What can be read of a list that we would have written otherwise is a guess.
       if (ranks.empty() || format_ranges(ranks, ", ") != written) return {};
       return ranks;
