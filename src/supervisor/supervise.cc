@@ -22,6 +22,7 @@
 #include "supervisor/job/job.h"
 #include "supervisor/job/own_error_file.h"
 #include "supervisor/job/recorder.h"
+#include "supervisor/job/recording.h"
 #include "supervisor/job/report.h"
 #include "supervisor/job/torchelastic_events.h"
 #include "supervisor/job/uneven_end.h"
@@ -161,8 +162,10 @@ Result<void> Run::build() {
   make_room_for_descriptors(file_limit_, static_cast<int>(launch_.plan.workers.size()));
   if (Result<void> logs = build_logs(); !logs) return logs;
   if (Result<void> link = build_link(); !link) return link;
-  evidence_ = std::make_unique<EvidenceSaver>(
-      EvidenceSaver::Parts{loop_, recorder_, logs_->run_dir(), launch_.plan.host});
+  evidence_ = std::make_unique<EvidenceSaver>(EvidenceSaver::Parts{
+      loop_, recorder_, logs_->run_dir(), launch_.plan.host, [this](const RankState& rank) {
+        return dump_of(logs_->error_file(rank.local_rank), rank.rank);
+      }});
   observe();
   auto store_wait = [this](int pid) {
     const StoreServer* store = link_->store();

@@ -97,6 +97,21 @@ TEST_CASE_FIXTURE(PlanFixture, "the flight recorder writes beside the logs, unle
   CHECK(variable(plan({"x"}), 0, name, std::nullopt, files) == "<unset>");
 }
 
+TEST_CASE_FIXTURE(PlanFixture, "it makes a pipe there, where it can, unless told otherwise") {
+  const std::string name = "TORCH_NCCL_DEBUG_INFO_PIPE_FILE";
+  AttemptFiles files{"", "", "", "/logs/0/flight_recorder_"};
+  CHECK(variable(plan({"x"}), 0, name, std::nullopt, files) == "<unset>");
+  files.recording_pipe = true;
+  CHECK(variable(plan({"x"}), 0, name, std::nullopt, files) == "/logs/0/flight_recorder_");
+  const std::string newer = "TORCH_FR_DEBUG_INFO_PIPE_FILE";
+  CHECK(variable(plan({"x"}), 0, newer, std::nullopt, files) == "/logs/0/flight_recorder_");
+  environment.emplace_back(name + "=/mine_");
+  CHECK(variable(plan({"x"}), 0, name, std::nullopt, files) == "/mine_");
+  CHECK(variable(plan({"x"}), 0, newer, std::nullopt, files) == "<unset>");
+  environment.back() = "TORCH_FR_DUMP_TEMP_FILE=/mine_";
+  CHECK(variable(plan({"x"}), 0, name, std::nullopt, files) == "<unset>");
+}
+
 TEST_CASE_FIXTURE(PlanFixture, "a worker's page is its own, or it has none") {
   const std::string name = "MUSTER_WORKER_PAGE";
   CHECK(variable(plan({"x"}), 0, name) == "<unset>");

@@ -14,8 +14,27 @@ from nodes import NodesTest
 HANG = os.path.join(os.environ.get("MUSTER_BUILD", ""), "tests", "helpers", "hang_in_threads")
 
 
+def asleep(pid):
+    return harness.process_state(pid) == "S"
+
+
 def stopped(pid):
     return harness.process_state(pid) == "T"
+
+
+# Does what PyTorch does: makes its pipe, and writes its dump when it is asked through it.
+RECORDER = """
+import os, select, time
+rank = os.environ["RANK"]
+path = os.environ["TORCH_NCCL_DEBUG_INFO_PIPE_FILE"] + rank + ".pipe"
+os.mkfifo(path)
+pipe = os.open(path, os.O_RDONLY | os.O_NONBLOCK)
+print("up", flush=True)
+while select.select([pipe], [], []) and os.read(pipe, 128):
+    with open(os.environ["TORCH_FR_DUMP_TEMP_FILE"] + rank, "w") as dump:
+        dump.write(f"collectives of {rank}")
+time.sleep(1000)
+"""
 
 
 class DumpTest(MusterTest):
@@ -28,7 +47,9 @@ class DumpTest(MusterTest):
         rows = api.json("/api/v1/ranks")["ranks"]
         pids = {row["rank"]: row["pid"] for row in rows if row["pid"]}
         threads = [os.listdir(f"/proc/{pid}/task") for pid in pids.values()]
-        return pids if len(pids) == workers and all(len(t) == 3 for t in threads) else None
+        # The main thread sleeps when it has made the others.
+        hang = all(len(t) == 3 for t in threads) and all(map(asleep, pids.values()))
+        return pids if len(pids) == workers and hang else None
 
     def end(self, run):
         run.signal(signal.SIGTERM)
@@ -45,9 +66,7 @@ class DumpTest(MusterTest):
         self.assertRegex(odd, r"^rank 2 differs: stopped \(SIGSTOP or Ctrl-Z\).* < stay < main$")
         folder = where.partition(": ")[2]
         self.assertTrue(folder.endswith("/attempt_0/stacks_0"), where)
-        self.assertEqual(
-            sorted(os.listdir(folder)), ["rank_0.txt", "rank_1.txt", "rank_2.txt"]
-        )
+        self.assertEqual(sorted(os.listdir(folder)), ["rank_0.txt", "rank_1.txt", "rank_2.txt"])
         text = harness.read(os.path.join(folder, "rank_0.txt")).decode()
         for function in ("take_lock", "spin", "stay"):
             self.assertRegex(text, rf"#\d+ {function} at hang_in_threads.cc:\d+ in hang_in_threads")
@@ -66,6 +85,38 @@ class DumpTest(MusterTest):
         dump = self.muster("dump").out
         self.assertRegex(dump.splitlines()[0], r"^ranks 0-1: ")
         self.end(run)
+
+    def recording_job(self, *options):
+        with open(self.path("train.py"), "w") as file:
+            file.write(RECORDER)
+        words = ["--log-dir", self.path("logs"), "--nproc-per-node", 2, *options]
+        run = self.start(*words, "--no-python", "/usr/bin/python3", self.path("train.py"))
+        wait_until(lambda: run.out.count("up") == 2, "both make their pipes")
+        return run, os.path.join(self.run_folder(self.path("logs")), "attempt_0")
+
+    def test_the_flight_recorder_is_asked_and_its_dumps_lie_beside_the_stacks(self):
+        run, attempt = self.recording_job()
+        dump = self.muster("dump", os.path.dirname(attempt))
+        self.assertEqual(dump.code, 0, dump.err)
+        saved = os.path.join(attempt, "stacks_0")
+        for rank in "01":
+            dump = harness.read(os.path.join(saved, "flight_recorder_" + rank))
+            self.assertEqual(dump, b"collectives of " + rank.encode())
+            self.assertTrue(
+                os.path.exists(os.path.join(attempt, rank, f"flight_recorder_{rank}.pipe"))
+            )
+        self.end(run)
+        for rank in "01":
+            self.assertEqual(
+                [n for n in os.listdir(os.path.join(attempt, rank)) if "pipe" in n], []
+            )
+
+    def test_it_is_asked_before_a_hung_rank_is_ended(self):
+        run, attempt = self.recording_job("--hang-timeout", "3:fail")
+        self.assert_code(run.wait(60), 1)
+        for rank in "01":
+            dump = harness.read(os.path.join(attempt, "stacks_0", "flight_recorder_" + rank))
+            self.assertEqual(dump, b"collectives of " + rank.encode())
 
     def test_the_answer_for_programs_and_the_record_say_the_same(self):
         run, api, _ = self.hanging_job(1)

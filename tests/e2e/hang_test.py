@@ -188,7 +188,8 @@ class Stalls(MusterTest):
                 sent = self.events("signal_sent")
                 self.assertEqual({e["signal"] for e in sent}, {signal.SIGABRT}, sent)
                 ends = self.events("worker_exited")
-                self.assertEqual([os.WTERMSIG(e["wait_status"]) for e in ends], [signal.SIGABRT] * 3)
+                for end in ends:
+                    self.assertEqual(os.WTERMSIG(end["wait_status"]), signal.SIGABRT)
                 self.assertLess(saved["seq"], min(e["seq"] for e in sent))
                 for rank in range(3):
                     text = read(os.path.join(saved["folder"], f"rank_{rank}.txt")).decode()

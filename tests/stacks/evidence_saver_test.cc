@@ -157,7 +157,7 @@ struct StuckTest : SaverTest {
     write_file(thread_folder(900) + "/wchan", "do_nap");
     REQUIRE(::mkfifo((thread_folder(901) + "/stat").c_str(), 0600) == 0);
     saver = std::make_unique<EvidenceSaver>(
-        EvidenceSaver::Parts{loop, recorder, dir.path, "node-a", dir.path + "/proc"});
+        EvidenceSaver::Parts{loop, recorder, dir.path, "node-a", nullptr, dir.path + "/proc"});
     event::AttemptStarted started;
     started.world_size = 2;
     started.nodes = {{0, "node-a", 0, 2}};

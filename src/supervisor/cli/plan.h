@@ -55,12 +55,13 @@ std::vector<int> stop_signals(const Options& options);
 
 // What belongs to one worker in one attempt.
 struct AttemptFiles {
-  std::string error_file;   // empty when logs are off
-  std::string timer_file;   // empty without a watchdog: what is inherited stays
-  std::string page;         // nccl/report/worker_page.h; empty if there is none
-  std::string recording{};  // where PyTorch's flight recorder writes, less the rank; empty when
-                            // logs are off
-  std::string progress{};   // MUSTER_PROGRESS; empty if there is none
+  std::string error_file;       // empty when logs are off
+  std::string timer_file;       // empty without a watchdog: what is inherited stays
+  std::string page;             // nccl/report/worker_page.h; empty if there is none
+  std::string recording{};      // where PyTorch's flight recorder writes, less the rank; empty when
+                                // logs are off
+  std::string progress{};       // MUSTER_PROGRESS; empty if there is none
+  bool recording_pipe = false;  // whether the recorder may make a pipe there, to be asked through
 };
 
 // The whole environment of `worker` in one attempt.

@@ -31,6 +31,11 @@ void set_for_hangs(Environment& whole, const AttemptFiles& files) {
   }
   set_variable(whole, kRecording, files.recording);
   set_variable(whole, kOlderRecording, files.recording);
+  constexpr const char* kPipe = "TORCH_FR_DEBUG_INFO_PIPE_FILE";  // beside NCCL
+  constexpr const char* kNcclPipe = "TORCH_NCCL_DEBUG_INFO_PIPE_FILE";
+  if (!files.recording_pipe || lookup(whole, kPipe) || lookup(whole, kNcclPipe)) return;
+  set_variable(whole, kPipe, files.recording);
+  set_variable(whole, kNcclPipe, files.recording);
 }
 
 }  // namespace

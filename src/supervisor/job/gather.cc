@@ -63,7 +63,7 @@ void read_files(Item& item) {
   e.wrote_output = e.wrote_output || !e.stdout_tail.empty() || !e.stderr_tail.empty();
   if (item.page) e.broken_operation = ended_in_broken_operation(*item.page);
   if (e.error_file.empty()) return;
-  const std::string recording = recording_beside(e.error_file) + std::to_string(e.rank);
+  const std::string recording = dump_of(e.error_file, e.rank);
   if (::access(recording.c_str(), F_OK) == 0) e.recording = recording;
   if (auto text = read_part(e.error_file, kMaxErrorFile, false)) {
     e.error_file_present = true;

@@ -129,6 +129,9 @@ void Job::start_group() {
     group_->seal();
     return;
   }
+  // The workers' programs are alike, and so are their folders.
+  recording_pipes_ = is_python(parts_.plan.workers.front().executable) &&
+                     can_hold_pipes(recording_beside(parts_.logs.error_file(0)));
   for (const WorkerPlan& worker : parts_.plan.workers) {
     if (start_worker(worker)) continue;
     begin_stop(SIGTERM, StopReason::kFailure);
@@ -165,7 +168,7 @@ Result<void> Job::start_worker(const WorkerPlan& worker) {
                       AttemptFiles{parts_.logs.error_file(local_rank), watchdogs_->timer_path(),
                                    usable(pages_->make(local_rank)),
                                    recording_beside(parts_.logs.error_file(local_rank)),
-                                   usable(pages_->make_progress(local_rank))});
+                                   usable(pages_->make_progress(local_rank)), recording_pipes_});
   spec.stdio = std::move(*stdio);
   spec.controlling_terminal =
       parts_.plan.options.pty && spec.stdio[0].kind == StdioSource::Kind::kFd;
@@ -413,6 +416,13 @@ void Job::settle_if_quiet() {
 void Job::judge_attempt() {
   const AttemptState* attempt = parts_.recorder.state().current();
   MUST(attempt != nullptr);
+  if (recording_pipes_) {
+    std::vector<std::string> dumps;
+    for (const WorkerPlan& worker : parts_.plan.workers)
+      dumps.push_back(
+          dump_of(parts_.logs.error_file(worker.local_rank), rank_of(worker.local_rank)));
+    remove_recording_pipes(parts_.loop, std::move(dumps));
+  }
   gather_evidence(parts_.loop, *attempt, parts_.logs, *pages_, surroundings_, spawn_failed_,
                   [this, alive = alive_](std::vector<Evidence> evidence) {
                     if (!*alive) return;

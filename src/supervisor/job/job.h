@@ -145,6 +145,7 @@ class Job {
   std::unique_ptr<WorkerPages> pages_;
   Surroundings surroundings_;
   bool told_no_pages_ = false;
+  bool recording_pipes_ = false;  // the workers may make them (recording.h), in this attempt
   std::unique_ptr<FailureHold> hold_;         // from the first failure to the stop
   std::vector<KnownRank> operations_;         // when this attempt's first stop began
   std::optional<event::FailureFound> stuck_;  // a worker that hangs in the kernel, found alive

@@ -49,7 +49,7 @@ std::vector<ProbeTarget> EvidenceSaver::targets() const {
   if (attempt == nullptr) return targets;
   for (const RankState& rank : attempt->ranks) {
     if (rank.node == attempt->node && rank.phase == RankPhase::kRunning) {
-      targets.push_back({rank.rank, rank.pid});
+      targets.push_back({rank.rank, rank.pid, parts_.recording ? parts_.recording(rank) : ""});
     }
   }
   return targets;

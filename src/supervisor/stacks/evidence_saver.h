@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -27,6 +28,8 @@ class EvidenceSaver {
     Recorder& recorder;
     std::string run_dir;  // "" without logs: then only the groups are told
     std::string host;
+    // Where a rank's flight recorder would write its dump, "" if that is nowhere.
+    std::function<std::string(const RankState&)> recording = nullptr;
     std::string proc = kProc;
   };
 

@@ -17,6 +17,7 @@
 #include "supervisor/job/duration_text.h"
 #include "supervisor/job/rank_ranges.h"
 #include "supervisor/stacks/native_stacks.h"
+#include "supervisor/stacks/recordings.h"
 #include "supervisor/stacks/stack_text.h"
 
 namespace muster {
@@ -39,6 +40,10 @@ class Probe {
       tell_activity(views.back());
     }
     make_folder();
+    // They write while we look.
+    Recordings recordings;
+    for (const ProbeTarget& target : order_.targets)
+      if (writes_) recordings.ask(target.rank, target.recording);
     for (const RankView& view : views)
       write(view);
     NativeStacks stacks;
@@ -54,6 +59,8 @@ class Probe {
         stacks.add(view.processes[i]);
       write(view);
     }
+    if (const std::vector<int> missing = recordings.collect(order_.folder); !missing.empty())
+      trouble(rank_ranges(missing) + ": no answer from PyTorch's flight recorder");
   }
 
  private:

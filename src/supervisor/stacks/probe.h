@@ -14,6 +14,7 @@ namespace muster {
 struct ProbeTarget {
   int rank = 0;
   int pid = 0;
+  std::string recording{};  // where its flight recorder's dump goes, "" if that is nowhere
 };
 
 struct ProbeOrder {
