@@ -2,24 +2,20 @@
 #include "supervisor/cli/device_probe.h"
 
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <sys/syscall.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
-#include <csignal>
 #include <cstdint>
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
 
-#include "loop/unique_fd.h"
 #include "supervisor/cli/values.h"
+#include "supervisor/workers/own_child.h"
 
 namespace muster {
 namespace {
@@ -27,7 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kProbeSeconds = 10;
-constexpr int kLastWaitMs = 1'000;  // for a killed probe to be gone
+constexpr Milliseconds kLastWait{1'000};  // for a probe to be gone
 // More devices than a node has.
 constexpr unsigned kMaxDevices = 1024;
 
@@ -119,16 +115,6 @@ std::optional<std::vector<Device>> devices_of(const std::optional<std::string>& 
   return devices;
 }
 
-[[noreturn]] void child_main(const std::function<void(int fd)>& probe, int fd) {
-  // Drivers print to these what nobody asked for.
-  int out = fcntl(fd, F_DUPFD_CLOEXEC, 3);
-  int null = open("/dev/null", O_RDWR);
-  for (int stdio : {0, 1, 2})
-    dup2(null, stdio);
-  probe(out);
-  _exit(0);
-}
-
 // Reads until end of file, for at most `seconds`.
 std::optional<std::string> read_with_limit(int fd, int seconds) {
   auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(seconds);
@@ -145,15 +131,6 @@ std::optional<std::string> read_with_limit(int fd, int seconds) {
     if (got <= 0) return text;
     text.append(buffer.data(), static_cast<size_t>(got));
   }
-}
-
-// A child that a driver holds in the kernel would keep us here: after a while it is left behind.
-void end_child(pid_t pid) {
-  UniqueFd ended(static_cast<int>(syscall(SYS_pidfd_open, pid, 0)));
-  kill(pid, SIGKILL);
-  pollfd waiting{ended.get(), POLLIN, 0};
-  poll(&waiting, 1, kLastWaitMs);
-  waitpid(pid, nullptr, WNOHANG);
 }
 
 std::vector<std::string> entries_of(const std::string& directory) {
@@ -177,25 +154,12 @@ std::string uuid_in(const std::string& path) {
 
 }  // namespace
 
+// What drivers print goes nowhere, and one that holds the child in the kernel is left with it.
 std::optional<std::string> probe_in_child(const std::function<void(int fd)>& probe, int seconds) {
-  std::array<int, 2> ends{};
-  if (pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
-  UniqueFd reading(ends[0]);
-  UniqueFd writing(ends[1]);
-  pid_t pid = fork();
-  if (pid < 0) return std::nullopt;
-  if (pid == 0) child_main(probe, writing.get());
-  writing.reset();
-  std::optional<std::string> text = read_with_limit(reading.get(), seconds);
-  if (!text) {
-    end_child(pid);
-    return std::nullopt;
-  }
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0 && errno == EINTR) {
-  }
-  if (!WIFEXITED(status) || WEXITSTATUS(status) != 0) return std::nullopt;
-  return text;
+  Result<OwnChild> child = OwnChild::start("muster-devices", probe);
+  if (!child) return std::nullopt;
+  std::optional<std::string> text = read_with_limit(child->output(), seconds);
+  return child->end(kLastWait) ? text : std::nullopt;
 }
 
 DeviceList nvidia_gpus_in_proc(const std::string& proc_root) {

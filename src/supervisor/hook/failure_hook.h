@@ -10,7 +10,7 @@
 #include "loop/fd_watch.h"
 #include "loop/loop.h"
 #include "loop/timer.h"
-#include "supervisor/stacks/own_child.h"
+#include "supervisor/workers/own_child.h"
 
 namespace muster {
 

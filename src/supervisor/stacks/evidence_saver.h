@@ -11,8 +11,8 @@
 #include "loop/loop.h"
 #include "loop/timer.h"
 #include "supervisor/job/recorder.h"
-#include "supervisor/stacks/own_child.h"
 #include "supervisor/stacks/probe.h"
+#include "supervisor/workers/own_child.h"
 #include "supervisor/workers/proc_fs.h"
 
 namespace muster {

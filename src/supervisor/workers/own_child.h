@@ -3,6 +3,7 @@
 
 #include <functional>
 
+#include "loop/loop.h"
 #include "loop/result.h"
 #include "loop/unique_fd.h"
 
@@ -26,8 +27,9 @@ class OwnChild {
 
   int output() const { return output_.get(); }  // non-blocking
 
-  // Takes its end into account. One that hangs in the kernel is left to whoever reaps later.
-  void end();
+  // Takes its end into account, and says whether it had ended by itself, and well. One that is not
+  // gone within `patience` hangs in the kernel and is left to whoever reaps later.
+  bool end(Milliseconds patience = Milliseconds(20));
 
  private:
   OwnChild(UniqueFd pidfd, UniqueFd output)

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "supervisor/stacks/own_child.h"
+#include "supervisor/workers/own_child.h"
 
 #include <dirent.h>
 #include <doctest/doctest.h>
@@ -67,7 +67,7 @@ void say_descriptors(int out) {
   say(out, std::to_string(count - 1));  // less the folder's own
 }
 
-// This process is then as on a kernel from before 5.9, for good.
+// For good, in this process: what a container does whose filter does not know the call.
 void refuse_close_range() {
   sock_filter steps[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(seccomp_data, nr)),
                          BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_close_range, 0, 1),
@@ -98,7 +98,7 @@ TEST_CASE_FIXTURE(OwnChildTest, "the child has no descriptor of ours") {
   ::close(ends[1]);
 }
 
-TEST_CASE("nor has it where the kernel does not know how to close a range") {
+TEST_CASE("nor has it where no range of descriptors can be closed") {
   int ends[2];
   REQUIRE(::pipe(ends) == 0);
   const pid_t pid = ::fork();

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "supervisor/stacks/own_child.h"
+#include "supervisor/workers/own_child.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -24,8 +24,6 @@ namespace {
 constexpr idtype_t kPidFd = static_cast<idtype_t>(3);
 constexpr int kFirstFree = 3;
 constexpr rlim_t kMostDescriptors = 1 << 20;
-// How long a killed one may take to go, unless it hangs in the kernel.
-constexpr int kEndMs = 20;
 
 void reset_signals() {
   for (int number = 1; number < NSIG; ++number)
@@ -37,7 +35,7 @@ void reset_signals() {
 
 void close_all_from(int first) {
   if (::syscall(SYS_close_range, first, ~0U, 0) == 0) return;
-  // Kernels before 5.9.
+  // A container's filter of system calls may be older than the call.
   rlimit limit{};
   ::getrlimit(RLIMIT_NOFILE, &limit);
   const int end = static_cast<int>(std::min<rlim_t>(limit.rlim_cur, kMostDescriptors));
@@ -104,14 +102,16 @@ OwnChild::~OwnChild() {
   end();
 }
 
-void OwnChild::end() {
-  if (!pidfd_) return;
+bool OwnChild::end(Milliseconds patience) {
+  if (!pidfd_) return false;
+  // One whose output has ended is on its way out: this changes nothing of how it ends.
   ::syscall(SYS_pidfd_send_signal, pidfd_.get(), SIGKILL, nullptr, 0);
   pollfd ended{pidfd_.get(), POLLIN, 0};
-  ::poll(&ended, 1, kEndMs);
+  ::poll(&ended, 1, static_cast<int>(patience.count()));
   siginfo_t info{};
   ::waitid(kPidFd, static_cast<id_t>(pidfd_.get()), &info, WEXITED | WNOHANG);
   pidfd_.reset();
+  return info.si_pid != 0 && info.si_code == CLD_EXITED && info.si_status == 0;
 }
 
 }  // namespace muster
