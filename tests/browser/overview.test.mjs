@@ -161,7 +161,7 @@ test("a job that hangs says who differs and where the stacks are, and goes on", 
   const page = await open_page(t, job.url);
   await is_state(page, "stalled");
   const card = page.locator("section.stall");
-  await card.getByText("rank 1 on").first().waitFor();
+  await card.getByText("rank 1 is stopped").first().waitFor();
   assert.match(
     await card.getByRole("link", { name: "rank 1" }).getAttribute("href"),
     /attempt=0.*ranks=1/,
