@@ -116,7 +116,8 @@ class Run {
   Result<void> build_link();
   Result<void> build_status();
   void watch_for_stalls();
-  void respond_to(const Stall& stall);
+  void respond_to_stall();
+  void end_stall(const std::vector<event::EvidenceSaved>& saved);
   NodeFacts facts() const;
   Surroundings::Gpu gpu_of(int local_rank);
   void observe();
@@ -147,6 +148,7 @@ class Run {
   std::optional<StallWatch> stall_watch_;
   std::unique_ptr<GuardChannel> guard_;
   FdLimit file_limit_;
+  Owned<Timer> response_;  // to a stall, with what was saved of it
   Owned<Timer> disk_timer_;
   bool ended_ = false;         // the job is over, files and consoles are being written
   bool said_goodbye_ = false;  // no other node needs this one any more
@@ -227,25 +229,33 @@ void Run::watch_for_stalls() {
   parts.hurry = [this] { status_->look_again(); };
   parts.store_waiters = [this] { return status_->store_waiters(); };
   parts.record = [this](EventBody event) { recorder_.record(std::move(event)); };
-  parts.on_stall = [this](const Stall& stall) { respond_to(stall); };
+  parts.on_stall = [this](const Stall&) { respond_to_stall(); };
   stall_watch_.emplace(loop_, launch_.plan.options.hang_timeout, std::move(parts));
   recorder_.observe([this](const JobState&, const Event& event) { stall_watch_->observe(event); });
 }
 
 // What can be saved on all nodes comes first, then the end, unless the job goes on meanwhile.
-void Run::respond_to(const Stall& stall) {
+void Run::respond_to_stall() {
   const HangAction action = launch_.plan.options.hang_action;
   const AttemptState* attempt = recorder_.state().current();
   if (action == HangAction::kWarn || attempt == nullptr) return;
-  auto end = [this, stall, action,
-              number = attempt->attempt](const std::vector<event::EvidenceSaved>& saved) {
-    if (action == HangAction::kDump || ended_ || !stall_watch_->stalled(number)) return;
-    link_->hung(hung_failure(recorder_.state(), stall, action == HangAction::kRestart, saved));
+  // In a turn of its own: we may be told from inside of the recorder, which tells others yet.
+  auto end = [this, number = attempt->attempt](const std::vector<event::EvidenceSaved>& saved) {
+    response_ = Timer::start(loop_, Milliseconds(0), [this, number, saved] {
+      if (!ended_ && stall_watch_->stalled(number)) end_stall(saved);
+    });
   };
   const std::string refusal = evidence_rounds_.begin("stalled", end);
   if (refusal.empty()) return;
   recorder_.trouble("hang", "nothing could be saved: " + refusal);
   end({});
+}
+
+void Run::end_stall(const std::vector<event::EvidenceSaved>& saved) {
+  const HangAction action = launch_.plan.options.hang_action;
+  const Stall stall = stall_watch_->look_closer(saved);
+  if (action == HangAction::kDump) return;
+  link_->hung(hung_failure(recorder_.state(), stall, action == HangAction::kRestart, saved));
 }
 
 NodeFacts Run::facts() const {

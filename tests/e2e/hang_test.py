@@ -139,6 +139,30 @@ class Stalls(MusterTest):
         self.assertIsNone(run.process.poll())  # nothing is stopped
         self.end(run)
 
+    def test_who_differs_only_by_the_stacks_is_named_by_them(self):
+        with open(self.path("train.py"), "w") as file:
+            file.write(
+                "import os, queue, threading\n"
+                "def load():\n"
+                "    queue.Queue().get()\n"
+                "def step():\n"
+                "    threading.Event().wait()\n"
+                "load() if os.environ['RANK'] == '1' else step()\n"
+            )
+        run = self.job(
+            'exec /usr/bin/python3 "$T/train.py"', "--hang-timeout", f"{THRESHOLD}:fail"
+        )
+        self.assert_code(run.wait(60), 1)
+        first, second = self.events("stall_found")
+        self.assertEqual((first["kind"], first["suspects"]), ("all_idle", ""), first)
+        self.assertEqual((second["kind"], second["suspects"]), ("rank_missing", "1"), second)
+        self.assertEqual(first["since_us"], second["since_us"])
+        self.assertIn("load (train.py:3)", second["text"])
+        [failure] = self.events("failure_found")
+        self.assertEqual((failure["kind"], failure["rank"]), ("hung", 1), failure)
+        self.assertIn("load (train.py:3)", run.err)
+        self.assertRegex(run.err, r"victims +ranks 0, 2 \(stopped by muster\)")
+
     def test_a_warning_alone_saves_nothing(self):
         run = self.job("exec sleep 100", "--hang-timeout", f"{THRESHOLD}:warn")
         self.stall()

@@ -97,6 +97,24 @@ TEST_CASE_FIXTURE(StallWatchTest, "when it looks another way that is told, and n
   CHECK(acted.size() == 1);
 }
 
+TEST_CASE_FIXTURE(StallWatchTest, "who differs by the stacks is told once, and stays the suspect") {
+  start(Milliseconds(4'000));
+  quiet_us = {5 * kSecond, 5 * kSecond, 5 * kSecond};
+  event::EvidenceSaved saved;
+  saved.groups = {"ranks 0, 2: recv", "rank 1 differs: load"};
+  CHECK(watch->look_closer({saved}).suspects.empty());  // it goes on
+  REQUIRE(stalls());
+  const int64_t since_us = attempt().stall->since_us;
+  CHECK(watch->look_closer({saved}).suspects == std::vector<int>{1});
+  CHECK(attempt().stall->suspects == "1");
+  CHECK(attempt().stall->waiting == "0,2");
+  CHECK(attempt().stall->since_us == since_us);
+  const size_t told = story.events.size();
+  REQUIRE(looks_again());
+  CHECK(story.events.size() == told);
+  CHECK(acted.size() == 1);
+}
+
 TEST_CASE_FIXTURE(StallWatchTest, "a sign of life ends it, and who gave it is named") {
   start(Milliseconds(4'000));
   quiet_us = {5 * kSecond, 5 * kSecond, 5 * kSecond};

@@ -7,6 +7,7 @@
 
 #include "supervisor/cli/ranges.h"
 #include "supervisor/hang/stall_facts.h"
+#include "supervisor/hang/stall_stacks.h"
 #include "supervisor/job/rank_ranges.h"
 
 namespace muster {
@@ -101,9 +102,22 @@ void StallWatch::begin(Stall stall, int attempt) {
   const int64_t since_us = seen_ ? seen_->since_us : unix_now_us() - stall.quiet_us;
   seen_ = Seen{attempt, std::move(stall), since_us};
   const Stall found = seen_->stall;
-  parts_.record(event::StallFound{attempt, found.kind, ranges_text(found.suspects),
-                                  ranges_text(found.waiting), since_us, found.text});
+  tell(found);
   if (first && parts_.on_stall) parts_.on_stall(found);
+}
+
+void StallWatch::tell(const Stall& stall) {
+  parts_.record(event::StallFound{seen_->attempt, stall.kind, ranges_text(stall.suspects),
+                                  ranges_text(stall.waiting), seen_->since_us, stall.text});
+}
+
+// What is seen from outside stays what it was, so that the next look finds nothing new.
+Stall StallWatch::look_closer(const std::vector<event::EvidenceSaved>& saved) {
+  const AttemptState* attempt = parts_.state().current();
+  if (!seen_ || attempt == nullptr) return {};
+  Stall stall = told_by_stacks(seen_->stall, *attempt, saved);
+  if (stall.suspects != seen_->stall.suspects) tell(stall);
+  return stall;
 }
 
 void StallWatch::end(const std::vector<RankSigns>& signs) {

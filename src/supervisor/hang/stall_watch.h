@@ -39,6 +39,9 @@ class StallWatch {
   // Whether that attempt still stands still.
   bool stalled(int attempt) const { return seen_ && seen_->attempt == attempt; }
 
+  // What its stacks tell of the stall that lasts; those who differ by them are recorded.
+  Stall look_closer(const std::vector<event::EvidenceSaved>& saved);
+
   // For the recorder's observers.
   void observe(const Event& event);
 
@@ -47,6 +50,7 @@ class StallWatch {
   void look();
   bool wants_haste(const AttemptState& attempt, const std::vector<RankSigns>& signs) const;
   void begin(Stall stall, int attempt);
+  void tell(const Stall& stall);
   void end(const std::vector<RankSigns>& signs);
 
   Loop& loop_;

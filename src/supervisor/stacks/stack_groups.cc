@@ -80,4 +80,18 @@ std::vector<std::string> merged_groups(const std::vector<event::EvidenceSaved>& 
   return group_lines(all);
 }
 
+OddRanks odd_ranks(const std::vector<event::EvidenceSaved>& saved) {
+  OddRanks odd;
+  for (const std::string& line : merged_groups(saved)) {
+    std::string_view rest = line;
+    const std::vector<int> ranks = take_ranks(rest);
+    const std::string_view head = std::string_view(line).substr(0, line.size() - rest.size());
+    if (rest == kUnseen || head.find(" differ") == std::string_view::npos) continue;
+    if (odd.ranks.empty()) odd.text = rest;
+    odd.ranks.insert(odd.ranks.end(), ranks.begin(), ranks.end());
+  }
+  std::sort(odd.ranks.begin(), odd.ranks.end());
+  return odd;
+}
+
 }  // namespace muster

@@ -24,4 +24,12 @@ std::vector<std::string> group_lines(const std::vector<RankActivity>& ranks);
 // The groups of all nodes, made of those of each.
 std::vector<std::string> merged_groups(const std::vector<event::EvidenceSaved>& saved);
 
+// Who is elsewhere than most of all nodes' ranks, and where the first of them is. Empty if there is
+// no such majority; a rank that could not be seen is not among them.
+struct OddRanks {
+  std::vector<int> ranks;
+  std::string text;
+};
+OddRanks odd_ranks(const std::vector<event::EvidenceSaved>& saved);
+
 }  // namespace muster
