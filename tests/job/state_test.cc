@@ -122,6 +122,19 @@ TEST_CASE("only a living rank that we signalled to stop it is a victim") {
   CHECK(ranks_stopped_by_us(attempt)[0]->rank == 1);
 }
 
+TEST_CASE("one that hung had to be stopped, and is no victim") {
+  JobStory story;
+  story.start(3).start_attempt(3);
+  for (int rank : {0, 1, 2})
+    story.stops(rank, 6).exits(rank, 6);
+  CHECK(ranks_stopped_by_us(*story.state.current()).size() == 3);
+  story.say(story.failure(1, "rank 1 differs"));
+  const auto victims = ranks_stopped_by_us(*story.state.current());
+  REQUIRE(victims.size() == 2);
+  CHECK(victims[0]->rank == 0);
+  CHECK(victims[1]->rank == 2);
+}
+
 TEST_CASE("the first reason to stop a rank stays") {
   JobStory story;
   story.start(2).start_attempt(2).exits(0, 256).stops(1, 15);

@@ -257,9 +257,12 @@ void apply(JobState& state, const Event& event) {
 
 std::vector<const RankState*> ranks_stopped_by_us(const AttemptState& attempt) {
   std::vector<const RankState*> stopped;
+  // One that hung is stopped too, and no victim.
+  const int guilty = attempt.root_cause ? attempt.root_cause->rank : -1;
   for (const RankState& rank : attempt.ranks) {
     bool ended = rank.phase == RankPhase::kExited || rank.phase == RankPhase::kRunning;
-    if (ended && rank.stopped_for != StopReason::kNone) stopped.push_back(&rank);
+    if (ended && rank.rank != guilty && rank.stopped_for != StopReason::kNone)
+      stopped.push_back(&rank);
   }
   return stopped;
 }

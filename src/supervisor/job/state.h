@@ -107,7 +107,7 @@ struct JobState {
 // that a damaged events.jsonl can still be shown.
 void apply(JobState& state, const Event& event);
 
-// The victims: ranks that we signalled before they ended, in the order of the ranks.
+// The victims: ranks that we signalled before they ended, but the root cause, in their order.
 std::vector<const RankState*> ranks_stopped_by_us(const AttemptState& attempt);
 
 }  // namespace muster
