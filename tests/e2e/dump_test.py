@@ -128,7 +128,7 @@ class DumpTest(MusterTest):
         saved = [e for e in map(json.loads, lines) if e["event"] == "evidence_saved"]
         self.assertEqual([e["folder"] for e in saved], [answer["saved"][0]["folder"]])
         self.assertEqual(saved[0]["groups"], answer["groups"])
-        run.wait_for_message("where the workers are: ")
+        run.wait_for_message("stacks of the workers: ")
         self.end(run)
 
     def test_whoever_has_no_token_gets_nothing(self):

@@ -125,6 +125,29 @@ TEST_CASE("text of others in a live line cannot drive the terminal") {
   CHECK(live(story).size() < 210);
 }
 
+TEST_CASE("stacks are named by their place, with who differs unless the stall says that next") {
+  event::EvidenceSaved saved;
+  saved.attempt = 0;
+  saved.host = "node-a";
+  saved.folder = "/runs/" + std::string(300, 'f') + "/stacks_0";
+  saved.groups = {"ranks 0, 2: recv", "rank 1 differs: load (data.py:7)"};
+  JobStory story;
+  story.start(3).start_attempt(3).say(saved);
+  const std::string place = "stacks of the workers: " + saved.folder;
+  CHECK(live(story) == place + "; rank 1 differs: load (data.py:7)");
+  event::StallFound stall;
+  stall.attempt = 0;
+  story.say(stall).say(saved);
+  CHECK(live(story) == place);
+  stall.suspects = "1";
+  stall.text = "rank 1 differs: " + std::string(280, 'f');
+  CHECK(live(story.say(stall)) == "stalled: " + stall.text);
+  story.say(saved);
+  CHECK(live(story) == place + "; rank 1 differs: load (data.py:7)");
+  saved.host = "node-b";  // which says it itself
+  CHECK(live(story.say(saved)) == "(silent)");
+}
+
 TEST_CASE("a job of which a part has finished is said, but not before some time") {
   JobStory story;
   story.start(4).start_attempt(4).after_ms(1000);

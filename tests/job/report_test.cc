@@ -215,6 +215,19 @@ TEST_CASE("who fell by what another did is among the victims, of one node too") 
   CHECK_FALSE(has(text, "also failed"));
 }
 
+TEST_CASE("stacks of one that hangs are called so, and it is no victim") {
+  JobStory story;
+  story.start(2).start_attempt(2).stops(0, SIGTERM).stops(1, SIGABRT);
+  story.exits(0, SIGTERM).exits(1, SIGABRT);
+  event::FailureFound found = story.failure(1, "rank 1 differs: load");
+  found.kind = "hung";
+  found.excerpt = {"rank 0: recv", "rank 1: load"};
+  found.excerpt_source = "stacks";
+  const std::string text = report(story.say(found).ends(Outcome::kFailed, 1));
+  CHECK(has(text, "  stacks       rank 0: recv\n               rank 1: load\n"));
+  CHECK(has(text, "  victims      rank 0 (stopped by muster)\n"));
+}
+
 TEST_CASE("a lost node beside the root is named as a node") {
   JobStory story;
   story.start(2).start_attempt(2).exits(0, 768).say(story.failure(0));

@@ -14,6 +14,8 @@ namespace muster {
 namespace {
 
 constexpr size_t kMaxLine = 200;
+// Of one that says where a rank is: the calls of the program come after those that it waits in.
+constexpr size_t kMaxStallLine = 320;
 
 // A loop's timer may fire this much before the clock of the events says so.
 constexpr int64_t kTimerSlackUs = 100'000;
@@ -114,12 +116,16 @@ struct LiveLine {
   }
 
   Line operator()(const event::EvidenceSaved& e) const {
-    std::string line = "where the workers are: ";
+    std::string line = "stacks of the workers: ";
     // Other nodes say their own.
     if (!e.host.empty() && e.host != state.job.host) return std::nullopt;
     line += e.folder.empty() ? "not written" : clean_line(e.folder);
-    for (const std::string& group : e.groups) {
-      if (group.find(" differ") != std::string::npos) line += "; " + clean_line(group);
+    // Of a stall that nobody is suspected of yet the next line says it.
+    const AttemptState* attempt = state.current();
+    const bool open = attempt && attempt->stall && attempt->stall->suspects.empty();
+    for (const std::string& group : open ? std::vector<std::string>() : e.groups) {
+      if (group.find(" differ") != std::string::npos)
+        line += "; " + cut_line(clean_line(group), kMaxLine);
     }
     if (!e.trouble.empty()) line += " (" + clean_line(e.trouble) + ")";
     return line;
@@ -226,9 +232,11 @@ struct LiveLine {
 
 std::optional<std::string> live_line(const JobState& after, const Event& event) {
   std::optional<std::string> line = std::visit(LiveLine{after}, event.body);
-  // The first line ends in a path, which is of no use when cut.
-  bool path = std::holds_alternative<event::JobStarted>(event.body);
-  if (line && !path) line = cut_line(*line, kMaxLine);
+  // Some end in a path, which is of no use when cut.
+  const bool path = std::holds_alternative<event::JobStarted>(event.body) ||
+                    std::holds_alternative<event::EvidenceSaved>(event.body);
+  const bool stall = std::holds_alternative<event::StallFound>(event.body);
+  if (line && !path) line = cut_line(*line, stall ? kMaxStallLine : kMaxLine);
   return line;
 }
 

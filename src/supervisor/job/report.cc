@@ -136,6 +136,7 @@ void add_excerpt(Lines& lines, const event::FailureFound& root, size_t room) {
     if (at == 1) excerpt[at] = "  ... " + std::to_string(surplus + 1) + " lines left out ...";
   }
   std::string label = traceback || root.kind.starts_with("python_") ? "traceback" : "last output";
+  if (root.excerpt_source == "stacks") label = "stacks";
   for (const std::string& line : excerpt) {
     add_field(lines, label, line);
     label.clear();
