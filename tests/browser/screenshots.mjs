@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // screenshots.mjs DIR: pictures of each view, of real jobs of the binary in $MUSTER, light and dark,
-// wide and as a phone has it. Two of them are in the README.
+// wide and as a phone has it. Three of them are in the README.
 import { spawn } from "node:child_process";
 import { copyFileSync, mkdirSync, mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
@@ -105,6 +105,18 @@ async function failed() {
   await server.stop();
 }
 
+async function stalled() {
+  const train = join(here, "..", "..", "examples", "pytorch_ddp", "train.py");
+  const job = await start([
+    ...["--http", "127.0.0.1:0", "--nproc-per-node", "8", "--hang-timeout", "5"],
+    ...[train, "--epochs", "1000", "--hang-at-epoch", "3", "--hang-rank", "5"],
+  ]);
+  const named = (page) => page.getByText("rank 5 differs").first().waitFor({ timeout: 60_000 });
+  await shoot("stalled", job, { prepare: named });
+  await shoot("stalled-phone", job, { size: kPhone, dark: true, whole: true, prepare: named });
+  await job.stop();
+}
+
 async function waiting() {
   const job = await start([
     "--http",
@@ -139,6 +151,7 @@ mkdirSync(out, { recursive: true });
 copyFileSync(join(here, "trainer.py"), join(folder, "trainer.py")); // its place stands in tracebacks
 try {
   await failed();
+  await stalled();
   await running();
   await waiting();
   await large();
