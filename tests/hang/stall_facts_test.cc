@@ -74,6 +74,15 @@ TEST_CASE("who has ended well does not run, and is not asked for") {
   CHECK(stall->kind == "in_teardown");
 }
 
+TEST_CASE("the end of a rank is a sign of life of its job") {
+  QuietJob job(2);
+  job.story.now_us = kNow - JobStory::kStartSeconds * kSecond - 100 * kSecond;
+  job.story.exits(1, 0);
+  job.samples.pop_back();
+  CHECK_FALSE(find_stall(job.facts()));
+  CHECK(job.signs[1].quiet_us == 100 * kSecond);
+}
+
 TEST_CASE("who does not wait in the store is who the others wait for") {
   QuietJob job(3);
   job.wait(0, "/default_pg/0//cpu//0/2");

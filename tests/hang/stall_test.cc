@@ -151,6 +151,32 @@ TEST_CASE("some have finished and the rest does not end: a teardown") {
   CHECK_FALSE(job.spins(1).find());
 }
 
+TEST_CASE("where a rank waits must be known for it to wait elsewhere") {
+  Signs job(4);
+  job.at(1).wait_channel.clear();
+  job.at(2).wait_channel.clear();
+  job.at(2).state = 'R';
+  auto stall = job.find();
+  REQUIRE(stall);
+  CHECK(stall->kind == "all_idle");
+  CHECK(says(*stall, "ranks 0, 3 in futex_wait_queue, rank 2 running, rank 1 waiting"));
+  job.at(0).wait_channel.clear();
+  stall = job.find();
+  REQUIRE(stall);
+  CHECK(stall->kind == "all_idle");
+}
+
+TEST_CASE("a rank that ends is a sign of life: the others may have waited for it") {
+  Signs job(3);
+  job.at(0).running = job.at(0).known = false;
+  job.at(0).quiet_us = Signs::kThreshold - 1;
+  CHECK_FALSE(job.find());
+  job.at(0).quiet_us = Signs::kThreshold;
+  const auto stall = job.find();
+  REQUIRE(stall);
+  CHECK(stall->quiet_us == Signs::kThreshold);
+}
+
 TEST_CASE("a rank is named with its host, and however many there are the line is short") {
   Signs job(5'000);
   for (RankSigns& one : job.ranks)

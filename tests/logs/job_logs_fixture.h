@@ -41,6 +41,7 @@ struct JobLogsTest : LoopTest {
   ~JobLogsTest() {
     for (auto [rank, pid] : pids) {
       kill(-pid, SIGKILL);
+      kill(pid, SIGKILL);  // it may not lead a group yet
       waitpid(pid, nullptr, 0);
     }
   }

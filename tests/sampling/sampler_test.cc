@@ -24,10 +24,12 @@ struct SamplerTest : JobLogsTest {
   std::shared_ptr<const UniqueFd> page;  // of all workers
   Milliseconds every{10'000};
   std::shared_ptr<const UniqueFd> progress;  // likewise
+  bool gpus = true;                          // the stand-in's, which are always in use
 
   void run(const std::vector<std::string>& scripts) {
     const int workers = static_cast<int>(scripts.size());
     begin(workers);
+    if (!gpus) plan.inherited = {"CUDA_VISIBLE_DEVICES="};
     sampler = std::make_unique<Sampler>(
         loop,
         Sampler::Parts{[this]() -> const JobState& { return story.state; }, *logs, plan, kProc,
@@ -159,6 +161,7 @@ int64_t quiet_us(const RankSample& sample) {
 
 TEST_CASE_FIXTURE(SamplerTest, "each sign of life counts, and each way to show none is told") {
   every = Milliseconds(1'000);
+  gpus = false;
   run({"sleep 100", "while :; do :; done", "while :; do echo; sleep 0.3; done",
        "echo 'Traceback (most recent call last):' >&2; echo '  File \"a.py\", line 1' >&2; "
        "echo 'KeyError: 7' >&2; sleep 100"});
@@ -179,6 +182,7 @@ TEST_CASE_FIXTURE(SamplerTest, "each sign of life counts, and each way to show n
 TEST_CASE_FIXTURE(SamplerTest,
                   "what a worker writes into its file is its step, and a sign of life") {
   every = Milliseconds(1'000);
+  gpus = false;
   progress = std::make_shared<const UniqueFd>(::memfd_create("progress", MFD_CLOEXEC));
   run({"echo 'step 3/10'; sleep 100"});
   samples_when([](const RankSample& one) { return quiet_us(one) > 1'500'000; });
@@ -190,6 +194,7 @@ TEST_CASE_FIXTURE(SamplerTest,
 
 TEST_CASE_FIXTURE(SamplerTest, "a line at this moment ends the silence at once") {
   every = Milliseconds(1'000);
+  gpus = false;
   run({"read x < " + dir.path + "/fifo; echo; sleep 100"});
   REQUIRE(::mkfifo((dir.path + "/fifo").c_str(), 0600) == 0);
   samples_when([](const RankSample& one) { return quiet_us(one) > 1'500'000; });

@@ -67,6 +67,11 @@ TEST_CASE("a little work in one look is enough") {
 TEST_CASE("a core in use and nothing else is told apart") {
   CHECK(by_use({10, 0.01, 3}) == Activity::kSpins);
   CHECK(in_detail(Activity::kSpins, 500, 3) == Activity::kSpins);
+  CHECK(by_use({1.2, 0.01, 3}) == Activity::kSpins);
+  // Too little to be sure that it is not a thread that polls.
+  CHECK(by_use({0.6, 0.01, 3}) == Activity::kBetween);
+  CHECK(in_detail(Activity::kBetween, 500, 3) == Activity::kBetween);
+  CHECK(in_detail(Activity::kBetween, 0, 200) == Activity::kAlive);
   // A program that computes asks the kernel for something now and then.
   CHECK(by_use({10, 0.01, 300}) == Activity::kAlive);
   CHECK(by_use({10, 1, 0}) == Activity::kAlive);
@@ -101,14 +106,55 @@ TEST_CASE("quiet time adds up until there is a sign of life") {
   life.saw(Activity::kAlive, kLook, 2 * kLook);
   CHECK(life.quiet_us() == 0);
   life.saw(Activity::kNone, kLook, 2 * kLook);
-  life.saw(Activity::kSpins, kLook, 2 * kLook);
+  life.saw(Activity::kBetween, kLook, 2 * kLook);
   CHECK(life.quiet_us() == 2 * kLook);
   CHECK_FALSE(life.spins());
-  life.saw(Activity::kSpins, kLook, 2 * kLook);
+  life.saw(Activity::kAlive, kLook, 2 * kLook);
+  CHECK(life.quiet_us() == 0);
+  for (int look = 0; look < 30; ++look)
+    life.saw(Activity::kSpins, kLook, 2 * kLook);
+  CHECK(life.quiet_us() == 30 * kLook);
   CHECK(life.spins());
   life.saw(Activity::kAlive, kLook, 2 * kLook);
   CHECK(life.quiet_us() == 0);
   CHECK_FALSE(life.spins());
+}
+
+TEST_CASE("who computes in bursts and else waits lives, though it asks for nothing") {
+  LifeTrack life;
+  for (int burst = 0; burst < 20; ++burst) {
+    for (int look = 0; look < 10; ++look) {
+      life.saw(Activity::kNone, kLook, 2 * kLook);
+      CHECK(life.quiet_us() < 11 * kLook);
+    }
+    life.saw(Activity::kBetween, kLook, 2 * kLook);
+    life.saw(Activity::kSpins, kLook, 2 * kLook);
+    CHECK(life.quiet_us() == 0);
+  }
+  // The end of a burst too.
+  life.saw(Activity::kSpins, kLook, 2 * kLook);
+  CHECK(life.quiet_us() == kLook);
+  life.saw(Activity::kNone, kLook, 2 * kLook);
+  CHECK(life.quiet_us() == 0);
+  CHECK_FALSE(life.spins());
+}
+
+TEST_CASE("threads that poll now more and now less do not live by that") {
+  LifeTrack life;
+  life.saw(Activity::kAlive, kLook, 2 * kLook);
+  for (int look = 0; look < 30; ++look)
+    life.saw(look % 3 == 0 ? Activity::kBetween : Activity::kNone, kLook, 2 * kLook);
+  CHECK(life.quiet_us() == 30 * kLook);
+  CHECK_FALSE(life.spins());
+}
+
+TEST_CASE("a loop that gets little of a busy processor now and then goes on spinning") {
+  LifeTrack life;
+  life.saw(Activity::kAlive, kLook, 2 * kLook);
+  for (int look = 0; look < 30; ++look)
+    life.saw(look % 3 == 0 ? Activity::kBetween : Activity::kSpins, kLook, 2 * kLook);
+  CHECK(life.quiet_us() == 30 * kLook);
+  CHECK(life.spins());
 }
 
 TEST_CASE("time in which nobody looked is not held against a worker") {

@@ -108,6 +108,9 @@ class Finder {
       if (!one->known) return false;
       quiet_us_ = std::min(quiet_us_, one->quiet_us);
     }
+    // Who ends may be the one for whom the others have waited.
+    for (const RankSigns* one : ended_)
+      quiet_us_ = std::min(quiet_us_, one->quiet_us);
     return !running_.empty() && facts_.threshold_us > 0 && quiet_us_ >= facts_.threshold_us;
   }
 
@@ -181,10 +184,15 @@ class Finder {
   std::optional<Stall> waits_elsewhere() {
     const auto ways = by_way(running_);
     const Ranks& most = ways.front().second;
-    if (ways.size() < 2 || most.size() * 2 <= running_.size()) return std::nullopt;
+    if (most.size() * 2 <= running_.size() || most.front()->wait_channel.empty())
+      return std::nullopt;
     Ranks differ;
-    for (const RankSigns* one : running_)
-      if (std::find(most.begin(), most.end(), one) == most.end()) differ.push_back(one);
+    // Whose place is not known may wait where the others do.
+    for (const RankSigns* one : running_) {
+      const std::string& channel = one->wait_channel;
+      if (!channel.empty() && channel != most.front()->wait_channel) differ.push_back(one);
+    }
+    if (differ.empty()) return std::nullopt;
     return found("rank_missing", differ,
                  named(differ) + (differ.size() == 1 ? " waits" : " wait") +
                      " elsewhere than the others: " + ways_text(running_));

@@ -12,16 +12,18 @@ namespace muster {
 // Whether a job still goes on, from the signs of life of all its ranks. Pure.
 //
 // A job stands still when no rank of it has shown a sign of life for the whole time; one rank that
-// does anything is enough, whatever the others do. One that uses a core and does nothing else
+// does anything is enough, whatever the others do, and so is one that ends. One that uses a core
+// and does nothing else
 // (`spins`) may be caught in a loop or may compute, so it stands still only while as many others
 // wait, and never alone. Of a rank about which nothing is known nothing is concluded.
 
 struct RankSigns {
   int rank = 0;
-  std::string host;      // "" where the job has one node
-  bool running = true;   // else it has ended well
-  bool known = false;    // it was looked at lately
-  int64_t quiet_us = 0;  // without a sign of life when it was looked at last
+  std::string host;     // "" where the job has one node
+  bool running = true;  // else it has ended well
+  bool known = false;   // it runs and was looked at lately
+  // Without a sign of life when it was looked at last; since its end, which is one.
+  int64_t quiet_us = 0;
   bool spins = false;
   char state = 0;
   std::string wait_channel;

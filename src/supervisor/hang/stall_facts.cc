@@ -11,6 +11,7 @@
 #include "supervisor/diagnosis/text_lines.h"
 #include "supervisor/job/rank_ranges.h"
 #include "supervisor/status/log_choice.h"
+#include "supervisor/status/row_states.h"
 #include "supervisor/status/store_waits.h"
 
 namespace muster {
@@ -32,6 +33,9 @@ RankSigns signs_of(const StallSources& sources, const AttemptState& attempt, con
   signs.rank = rank.rank;
   if (attempt.node_count > 1) signs.host = attempt.host_of(rank.rank);
   signs.running = runs(rank);
+  if (!signs.running) {
+    signs.quiet_us = std::max<int64_t>(0, sources.now_us - unix_us(sources.state, rank.ended_us));
+  }
   if (sample == nullptr || sample->alive_us <= 0 || !signs.running) return signs;
   signs.known = sources.now_us - sample->time_us <= sources.fresh_us;
   signs.quiet_us = std::max<int64_t>(0, sample->time_us - sample->alive_us);
@@ -111,7 +115,7 @@ StallFacts stall_facts(const StallSources& sources, std::vector<RankSigns>& sign
     signs.push_back(
         signs_of(sources, *attempt, rank, sample == samples.end() ? nullptr : sample->second));
     const RankSigns& one = signs.back();
-    if (one.running) quiet_us = std::min(quiet_us, one.known ? one.quiet_us : 0);
+    quiet_us = std::min(quiet_us, one.known || !one.running ? one.quiet_us : 0);
   }
   facts.threshold_us = sources.threshold_us;
   facts.ranks = signs;

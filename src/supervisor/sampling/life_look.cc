@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <iterator>
+#include <utility>
 
 #include "supervisor/diagnosis/text_lines.h"
 #include "supervisor/diagnosis/traceback.h"
@@ -16,6 +18,9 @@ constexpr size_t kMaxError = 200;
 constexpr size_t kLinesAfter = 4;
 // The kernel's function in which a shell waits.
 constexpr std::string_view kWaitsForChild = "do_wait";
+// The way into any system call. It is all that is seen of some that were begun anew, after a
+// SIGCONT or when a debugger has let go.
+constexpr std::string_view kAnyCall[] = {"do_syscall_64", "invoke_syscall"};
 
 // The number behind "name:" at the start of a line.
 std::optional<uint64_t> field(std::string_view text, std::string_view name) {
@@ -82,7 +87,11 @@ Waiting how_it_waits(int root, const std::vector<ProcMember>& members, const std
     }
   }
   if (shown.state == '?') return {};
-  return {shown.state, read_wait_channel(shown.pid, proc)};
+  std::string channel = read_wait_channel(shown.pid, proc);
+  const bool anywhere =
+      std::find(std::begin(kAnyCall), std::end(kAnyCall), channel) != std::end(kAnyCall);
+  if (anywhere) channel.clear();
+  return {shown.state, std::move(channel)};
 }
 
 std::string traceback_at_end(std::string_view tail) {

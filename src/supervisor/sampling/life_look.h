@@ -23,7 +23,7 @@ std::optional<LifeDetail> life_detail(int root, const std::vector<ProcMember>& m
 // stopped, or stuck in the kernel, goes before others.
 struct Waiting {
   char state = 0;
-  std::string channel;
+  std::string channel;  // "" if it cannot be told
 };
 Waiting how_it_waits(int root, const std::vector<ProcMember>& members,
                      const std::string& proc = kProc);

@@ -114,6 +114,9 @@ struct Sampler::Work {
         activity_in_detail(worker.activity, worker.detail_before, worker.detail, elapsed_us);
     if (worker.activity == Activity::kAlive) return;
     worker.waiting = how_it_waits(pids[at], look.members[at], proc);
+    // It waits for nothing but a processor.
+    const bool runs = worker.waiting.state == 'R';
+    if (runs && worker.activity == Activity::kNone) worker.activity = Activity::kBetween;
   }
 
   static void read_file(Output& output) {

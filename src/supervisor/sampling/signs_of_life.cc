@@ -11,6 +11,8 @@ namespace {
 
 // Two threads that poll a hundred times a second each take some 0.5 % of a core.
 constexpr double kIdleCores = 0.02;
+// Far from that: who hovers around one limit does not pass the other.
+constexpr double kBusyCores = 0.1;
 // Ticks come whole, whatever fell into them.
 constexpr uint64_t kSlackTicks = 3;
 
@@ -53,7 +55,9 @@ Activity activity_by_use(const ProcUsage& before, const ProcUsage& after, int64_
   if (system || more_than(before.faults, after.faults, limits.faults, elapsed_us)) {
     return Activity::kAlive;
   }
-  return busy ? Activity::kSpins : Activity::kNone;
+  if (!busy) return Activity::kNone;
+  const bool much = ticks_more_than(before.cpu_ticks, after.cpu_ticks, kBusyCores, elapsed_us);
+  return much ? Activity::kSpins : Activity::kBetween;
 }
 
 Activity activity_in_detail(Activity by_use, const std::optional<LifeDetail>& before,
@@ -64,20 +68,23 @@ Activity activity_in_detail(Activity by_use, const std::optional<LifeDetail>& be
   if (after->io_bytes < before->io_bytes || after->switches < before->switches) {
     return Activity::kAlive;
   }
-  const Limits& limits = by_use == Activity::kSpins ? kOfBusy : kOfIdle;
+  const Limits& limits = by_use == Activity::kNone ? kOfIdle : kOfBusy;
   const bool more = more_than(before->io_bytes, after->io_bytes, limits.io_bytes, elapsed_us) ||
                     more_than(before->switches, after->switches, limits.switches, elapsed_us);
   return more ? Activity::kAlive : by_use;
 }
 
 void LifeTrack::saw(Activity activity, int64_t elapsed_us, int64_t most_us) {
-  if (activity == Activity::kAlive) {
+  const Activity before = last_;
+  if (activity != Activity::kBetween) last_ = activity;
+  const bool turned = before != Activity::kAlive && before != last_;
+  if (activity == Activity::kAlive || turned) {
     quiet_us_ = spun_us_ = 0;
     return;
   }
   const int64_t watched_us = std::clamp<int64_t>(elapsed_us, 0, most_us);
   quiet_us_ += watched_us;
-  if (activity == Activity::kSpins) spun_us_ += watched_us;
+  if (activity != Activity::kNone) spun_us_ += watched_us;
 }
 
 }  // namespace muster

@@ -16,8 +16,9 @@ namespace muster {
 //
 // A worker may also use a core and do nothing else whatever: it asks the kernel for no page and no
 // byte, and its main thread never waits. That is how a lock that spins and an endless loop look,
-// and now and then arithmetic; so it is told apart, and others decide.
-enum class Activity { kNone, kSpins, kAlive };
+// and now and then arithmetic; so it is told apart, and others decide. kBetween is such a use that
+// is too small to be sure of: threads that poll, or a loop that gets little of a busy processor.
+enum class Activity { kNone, kBetween, kSpins, kAlive };
 
 // The counters that cost another look, at each process of a worker.
 struct LifeDetail {
@@ -25,8 +26,7 @@ struct LifeDetail {
   uint64_t switches = 0;  // how often the main threads gave up the processor to wait
 };
 
-// By what was looked at anyway. kSpins: it is busy with something, kNone: it is not; in both cases
-// the details decide.
+// By what was looked at anyway; unless that is a sign of life, the details decide.
 Activity activity_by_use(const ProcUsage& before, const ProcUsage& after, int64_t elapsed_us);
 
 // `by_use` as above. Details that are not known before are not known to have changed; those that
@@ -36,6 +36,9 @@ Activity activity_in_detail(Activity by_use, const std::optional<LifeDetail>& be
 
 // How long one worker has shown no life. Time in which nobody looked does not count: the machine
 // was suspended, or muster and its workers were frozen together.
+//
+// Whoever begins to compute after it has waited, or waits after it has computed, does something: a
+// loop never ends, and what waits for ever never computes. What lies between ends neither.
 class LifeTrack {
  public:
   void saw(Activity activity, int64_t elapsed_us, int64_t most_us);
@@ -46,6 +49,7 @@ class LifeTrack {
  private:
   int64_t quiet_us_ = 0;
   int64_t spun_us_ = 0;
+  Activity last_ = Activity::kAlive;  // that was not between
 };
 
 }  // namespace muster
