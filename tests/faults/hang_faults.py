@@ -17,6 +17,7 @@ class Hang:
     program: str
     kinds: tuple = ()  # of stall_found: those that tell the truth of it
     suspects: str = "1"
+    differs: str = ""  # "rank 2": whom only the stacks tell from the others
     language: str = "py"  # or "command"
     ranks: int = 3
     nodes: int = 1
@@ -162,9 +163,10 @@ hang(
 hang(
     "1.13: collectives in the wrong order",
     "/usr/bin/env TMPDIR={T}/home /usr/bin/python3 {HERE}/torch_worker.py wrong_order",
-    ("all_idle", "rank_missing"),
+    "all_idle",  # all in the same wait, for this or for that
     language="command",
-    suspects="2",
+    suspects="",
+    differs="rank 2",
     needs="torch",
 )
 hang(

@@ -23,7 +23,8 @@ HOUR = 12 * THRESHOLD  # as an hour is to the default threshold
 
 class Hangs(SceneTest):
     def start_watched(self, hang):
-        words = ("--hang-timeout", f"{THRESHOLD}:warn", "--shutdown-timeout", 1)
+        action = "dump" if hang.differs else "warn"
+        words = ("--hang-timeout", f"{THRESHOLD}:{action}", "--shutdown-timeout", 1)
         hang.options = (*hang.options, *words)
         hang.env = {"T0": str(THRESHOLD), "LONG": str(HOUR), **hang.env}
         return self.start_job(hang)
@@ -49,6 +50,8 @@ class Hangs(SceneTest):
             try:
                 # PyTorch's ranks need their time to begin.
                 found = wait_until(self.stalls, "a stall is found", THRESHOLD + SOON + 20)[0]
+                if hang.differs:
+                    runs[0].wait_for_message(f"{hang.differs} differs: ")
             except AssertionError as error:
                 raise AssertionError(f"{error}\n{runs[0].err}") from None
             finally:
@@ -56,6 +59,7 @@ class Hangs(SceneTest):
         late = verdicts.unix_time(found["time"]) - found["since_us"] / 1e6 - THRESHOLD
         wrong = self.differences(hang, found, late)
         said = f"{found['kind']}, suspects {found['suspects'] or 'none'}: {found['text']}"
+        said += f"; by its stacks {hang.differs} differs" if hang.differs else ""
         print(f"{hang.name}: {said}, {late:.1f} s after the threshold")
         self.put_down(hang, said, wrong, late)
         if hang.id not in corpus.not_right():
@@ -77,6 +81,7 @@ class Hangs(SceneTest):
         kinds = " or ".join(hang.kinds)
         row = {"group": "hangs" if hang.kinds else "soak", "name": hang.name, "found": said}
         row["expected"] = f"{kinds}, suspects {hang.suspects or 'none'}" if kinds else "no alarm"
+        row["expected"] += f", by its stacks {hang.differs}" if hang.differs else ""
         with open(ROWS, "a") as file:
             file.write(json.dumps({**row, "differences": wrong, "late": late}) + "\n")
 
