@@ -79,7 +79,7 @@ def stop_rank_1(scene):
     os.kill(scene.pid(1), signal.SIGSTOP)
 
 
-DIFFERS = ("rank_missing", "all_idle")  # where only what it waits for tells it from the others
+DIFFERS = "rank_missing"  # by where it waits
 culprit("SIGSTOP", "time.sleep(0)", "stopped", act=stop_rank_1)
 culprit("a busy loop", "while True: pass", "spinning")
 culprit(

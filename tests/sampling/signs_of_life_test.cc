@@ -79,6 +79,18 @@ TEST_CASE("a core in use and nothing else is told apart") {
   CHECK(in_detail(Activity::kSpins, 0, 200) == Activity::kAlive);
 }
 
+TEST_CASE("the state of the main thread tells who computes") {
+  CHECK(activity_by_state(Activity::kSpins, 'R', 'S') == Activity::kSpins);
+  CHECK(activity_by_state(Activity::kSpins, 'S', 'R') == Activity::kSpinsBeside);
+  CHECK(activity_by_state(Activity::kNone, 'S', 'R') == Activity::kNone);
+  CHECK(activity_by_state(Activity::kBetween, 'S', 'S') == Activity::kBetween);
+  CHECK(activity_by_state(Activity::kAlive, 'S', 'S') == Activity::kAlive);
+  // However little it gets, what is always ready to run computes; a thread that polls may be once.
+  CHECK(activity_by_state(Activity::kNone, 'R', 'S') == Activity::kBetween);
+  CHECK(activity_by_state(Activity::kNone, 'R', 'R') == Activity::kSpins);
+  CHECK(activity_by_state(Activity::kBetween, 'R', 'R') == Activity::kSpins);
+}
+
 TEST_CASE("what cannot be compared is taken for life") {
   ProcUsage other = usage();
   other.start_time = 78;
@@ -137,6 +149,21 @@ TEST_CASE("who computes in bursts and else waits lives, though it asks for nothi
   life.saw(Activity::kNone, kLook, 2 * kLook);
   CHECK(life.quiet_us() == 0);
   CHECK_FALSE(life.spins());
+}
+
+TEST_CASE("who rests too short for a look of its own rests nevertheless") {
+  LifeTrack life;
+  for (int burst = 0; burst < 20; ++burst) {
+    life.saw(Activity::kSpins, kLook, 2 * kLook);
+    life.saw(Activity::kSpins, kLook, 2 * kLook);
+    life.saw(Activity::kSpinsBeside, kLook, 2 * kLook);  // it had computed and slept by then
+    CHECK(life.quiet_us() == 0);
+  }
+  // A thread that spins while the main one waits does so for ever.
+  for (int look = 0; look < 30; ++look)
+    life.saw(Activity::kSpinsBeside, kLook, 2 * kLook);
+  CHECK(life.quiet_us() == 30 * kLook);
+  CHECK(life.spins());
 }
 
 TEST_CASE("threads that poll now more and now less do not live by that") {

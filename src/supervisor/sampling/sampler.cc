@@ -70,6 +70,7 @@ struct Sampler::Work {
     // Of its life: what was seen before, and what is seen now.
     ProcUsage before;
     std::optional<LifeDetail> detail_before;
+    char state_before = 0;
     Clock::time_point looked_before{};
     std::optional<LifeDetail> detail;
     Activity activity = Activity::kAlive;
@@ -114,9 +115,7 @@ struct Sampler::Work {
         activity_in_detail(worker.activity, worker.detail_before, worker.detail, elapsed_us);
     if (worker.activity == Activity::kAlive) return;
     worker.waiting = how_it_waits(pids[at], look.members[at], proc);
-    // It waits for nothing but a processor.
-    const bool runs = worker.waiting.state == 'R';
-    if (runs && worker.activity == Activity::kNone) worker.activity = Activity::kBetween;
+    worker.activity = activity_by_state(worker.activity, worker.waiting.state, worker.state_before);
   }
 
   static void read_file(Output& output) {
@@ -217,6 +216,7 @@ std::shared_ptr<Sampler::Work> Sampler::plan_work() const {
       const Measured& measured = found->second;
       worker.before = measured.usage;
       worker.detail_before = measured.detail;
+      worker.state_before = measured.sample.state;
       worker.looked_before = measured.at;
       worker.wants_traceback = measured.life.quiet_us() > 0 &&
                                measured.sample.last_output_us != measured.traceback_of_us;

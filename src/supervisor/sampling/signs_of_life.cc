@@ -74,6 +74,15 @@ Activity activity_in_detail(Activity by_use, const std::optional<LifeDetail>& be
   return more ? Activity::kAlive : by_use;
 }
 
+Activity activity_by_state(Activity in_detail, char state, char state_before) {
+  const bool runs = state == 'R';
+  if (in_detail == Activity::kAlive) return Activity::kAlive;
+  if (in_detail == Activity::kSpins) return runs ? Activity::kSpins : Activity::kSpinsBeside;
+  if (!runs) return in_detail;
+  // It waits for nothing but a processor. Once that may be by chance.
+  return state_before == 'R' ? Activity::kSpins : Activity::kBetween;
+}
+
 void LifeTrack::saw(Activity activity, int64_t elapsed_us, int64_t most_us) {
   const Activity before = last_;
   if (activity != Activity::kBetween) last_ = activity;

@@ -15,10 +15,11 @@ namespace muster {
 // hand a worker that lives shows far more than these limits in one look of many, and one is enough.
 //
 // A worker may also use a core and do nothing else whatever: it asks the kernel for no page and no
-// byte, and its main thread never waits. That is how a lock that spins and an endless loop look,
-// and now and then arithmetic; so it is told apart, and others decide. kBetween is such a use that
-// is too small to be sure of: threads that poll, or a loop that gets little of a busy processor.
-enum class Activity { kNone, kBetween, kSpins, kAlive };
+// byte, and its main thread never waits, or for ever. That is how a lock that spins and an endless
+// loop look, and now and then arithmetic; so it is told apart, and others decide. It may be the
+// main thread that runs, or another one while that waits. kBetween is such a use that is too small
+// to be sure of: threads that poll, or a loop that gets little of a busy processor.
+enum class Activity { kNone, kBetween, kSpins, kSpinsBeside, kAlive };
 
 // The counters that cost another look, at each process of a worker.
 struct LifeDetail {
@@ -34,11 +35,14 @@ Activity activity_by_use(const ProcUsage& before, const ProcUsage& after, int64_
 Activity activity_in_detail(Activity by_use, const std::optional<LifeDetail>& before,
                             const std::optional<LifeDetail>& after, int64_t elapsed_us);
 
+// That by the state of its main thread, now and at the look before.
+Activity activity_by_state(Activity in_detail, char state, char state_before);
+
 // How long one worker has shown no life. Time in which nobody looked does not count: the machine
 // was suspended, or muster and its workers were frozen together.
 //
-// Whoever begins to compute after it has waited, or waits after it has computed, does something: a
-// loop never ends, and what waits for ever never computes. What lies between ends neither.
+// Who computes after it has waited, or waits after it has computed, does something: a loop never
+// ends, and what waits for ever never computes. What lies between ends neither.
 class LifeTrack {
  public:
   void saw(Activity activity, int64_t elapsed_us, int64_t most_us);
