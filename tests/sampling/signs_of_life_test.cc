@@ -82,6 +82,7 @@ TEST_CASE("a core in use and nothing else is told apart") {
 TEST_CASE("the state of the main thread tells who computes") {
   CHECK(activity_by_state(Activity::kSpins, 'R', 'S') == Activity::kSpins);
   CHECK(activity_by_state(Activity::kSpins, 'S', 'R') == Activity::kSpinsBeside);
+  CHECK(activity_by_state(Activity::kSpins, 't', 'R') == Activity::kBetween);
   CHECK(activity_by_state(Activity::kNone, 'S', 'R') == Activity::kNone);
   CHECK(activity_by_state(Activity::kBetween, 'S', 'S') == Activity::kBetween);
   CHECK(activity_by_state(Activity::kAlive, 'S', 'S') == Activity::kAlive);

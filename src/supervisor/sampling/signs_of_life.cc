@@ -77,7 +77,11 @@ Activity activity_in_detail(Activity by_use, const std::optional<LifeDetail>& be
 Activity activity_by_state(Activity in_detail, char state, char state_before) {
   const bool runs = state == 'R';
   if (in_detail == Activity::kAlive) return Activity::kAlive;
-  if (in_detail == Activity::kSpins) return runs ? Activity::kSpins : Activity::kSpinsBeside;
+  // Whoever looks at its stack holds it for a moment.
+  const bool held = state == 't' || state == 'T';
+  if (in_detail == Activity::kSpins) {
+    return runs ? Activity::kSpins : held ? Activity::kBetween : Activity::kSpinsBeside;
+  }
   if (!runs) return in_detail;
   // It waits for nothing but a processor. Once that may be by chance.
   return state_before == 'R' ? Activity::kSpins : Activity::kBetween;
