@@ -21,7 +21,7 @@ TEST_CASE("the suspect is the root, with what was saved of the job") {
   event::EvidenceSaved saved;
   saved.host = "node-a";
   saved.folder = "/runs/4f1c/attempt_0/stacks_0";
-  saved.groups = {"ranks 0,2: futex_wait", "rank 1: do_signal_stop"};
+  saved.groups = {"ranks 0, 2: futex_wait", "rank 1 differs: do_signal_stop"};
   const event::FailureFound found = hung_failure(story.state, stall({1, 2}), true, {saved});
   CHECK(found.kind == "hung");
   CHECK(found.rank == 1);
@@ -48,13 +48,24 @@ TEST_CASE("where nobody is suspected the job as a whole is") {
   CHECK(found.excerpt_source.empty());
 }
 
+TEST_CASE("like stacks of several nodes are told together") {
+  JobStory story;
+  story.start(4).start_attempt(4);
+  event::EvidenceSaved a, b;
+  a.groups = {"ranks 0-1: recv < step"};
+  b.groups = {"rank 2: recv < step", "rank 3: load < step"};
+  CHECK(hung_failure(story.state, stall({3}), false, {a, b}).excerpt ==
+        std::vector<std::string>{"ranks 0-2: recv < step", "rank 3 differs: load < step"});
+}
+
 TEST_CASE("however much was saved, the failure stays small") {
   JobStory story;
   story.start(2).start_attempt(2);
   event::EvidenceSaved saved;
   saved.host = "node-a";
   saved.folder = "/f";
-  saved.groups.assign(100, "rank 0: somewhere");
+  for (int rank = 0; rank < 100; ++rank)
+    saved.groups.push_back("rank " + std::to_string(rank) + ": f" + std::to_string(rank));
   const event::FailureFound found =
       hung_failure(story.state, stall({0}), true, std::vector<event::EvidenceSaved>(50, saved));
   CHECK(found.excerpt.size() == 12);

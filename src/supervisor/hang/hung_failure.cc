@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/hang/hung_failure.h"
 
+#include "supervisor/stacks/stack_groups.h"
+
 namespace muster {
 
 namespace {
 
-constexpr size_t kMaxGroups = 12;  // lines of like stacks
+constexpr size_t kMaxExcerpt = 12;  // lines of like stacks
 // No exit code of a worker tells it.
 constexpr int kExitHung = 1;
 
@@ -29,9 +31,9 @@ event::FailureFound hung_failure(const JobState& state, const Stall& stall, bool
     found.pid = rank->pid;
     found.ran_us = state.last_us - rank->started_us;
   }
+  found.excerpt = merged_groups(saved);
+  if (found.excerpt.size() > kMaxExcerpt) found.excerpt.resize(kMaxExcerpt);
   for (const event::EvidenceSaved& one : saved) {
-    for (const std::string& group : one.groups)
-      if (found.excerpt.size() < kMaxGroups) found.excerpt.push_back(group);
     if (!one.folder.empty() && found.evidence.size() < event::kMaxEvidenceLines)
       found.evidence.push_back("stacks of its workers on " + one.host + " in " + one.folder);
   }
