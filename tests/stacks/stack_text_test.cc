@@ -39,6 +39,8 @@ TEST_CASE("of two halves neither is the odd one") {
 }
 
 TEST_CASE("a rank of which nothing could be seen says so") {
+  CHECK(group_lines({{0, "a"}, {1, "running: a"}, {2, "running: b"}, {3, "a"}}) ==
+        Lines{"ranks 0-1, 3: a", "rank 2 differs: running: b"});
   CHECK(group_lines({{0, ""}}) == Lines{"rank 0: nothing could be seen"});
   CHECK(group_lines({}).empty());
 }

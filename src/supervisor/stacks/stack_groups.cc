@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <string_view>
 #include <utility>
 
@@ -37,12 +38,25 @@ std::vector<int> take_ranks(std::string_view& line) {
   return {};
 }
 
+// By what they do. Who is awake for a moment where others sleep does what they do.
+std::map<std::string, std::vector<int>> by_activity(const std::vector<RankActivity>& ranks) {
+  constexpr std::string_view kAwake = "running: ";
+  std::set<std::string_view> texts;
+  for (const RankActivity& rank : ranks)
+    texts.insert(rank.text);
+  std::map<std::string, std::vector<int>> found;
+  for (const RankActivity& rank : ranks) {
+    std::string_view text = rank.text;
+    const std::string_view calls = text.starts_with(kAwake) ? text.substr(kAwake.size()) : text;
+    found[std::string(texts.count(calls) != 0 ? calls : text)].push_back(rank.rank);
+  }
+  return found;
+}
+
 }  // namespace
 
 std::vector<std::string> group_lines(const std::vector<RankActivity>& ranks) {
-  std::map<std::string, std::vector<int>> by_text;
-  for (const RankActivity& rank : ranks)
-    by_text[rank.text].push_back(rank.rank);
+  const std::map<std::string, std::vector<int>> by_text = by_activity(ranks);
   std::vector<std::pair<std::string, std::vector<int>>> groups(by_text.begin(), by_text.end());
   std::sort(groups.begin(), groups.end(), [](const auto& a, const auto& b) {
     if (a.second.size() != b.second.size()) return a.second.size() > b.second.size();
