@@ -81,7 +81,7 @@ std::string options_markdown() {
       "`muster [options] script [script arguments]`; `muster run ...` is the same. Parsing stops "
       "at "
       "the script: what follows it is the script's. A script that is really called `run`, "
-      "`status`, `logs` or `view` is given as `./run`; the last three are commands "
+      "`status`, `logs`, `dump` or `view` is given as `./run`; the last four are commands "
       "([commands.md](commands.md)). Names may be written with dashes or underscores and "
       "shortened. A `PET_` "
       "variable "
