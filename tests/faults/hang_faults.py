@@ -17,7 +17,7 @@ class Hang:
     program: str
     kinds: tuple = ()  # of stall_found: those that tell the truth of it
     suspects: str = "1"
-    differs: str = ""  # "rank 2": whom only the stacks tell from the others
+    by_stacks: bool = False  # only they tell the suspects from the others
     language: str = "py"  # or "command"
     ranks: int = 3
     nodes: int = 1
@@ -79,7 +79,7 @@ def stop_rank_1(scene):
     os.kill(scene.pid(1), signal.SIGSTOP)
 
 
-DIFFERS = "rank_missing"  # by where it waits
+DIFFERS = "rank_missing"  # by where it waits, or for what
 culprit("SIGSTOP", "time.sleep(0)", "stopped", act=stop_rank_1)
 culprit("a busy loop", "while True: pass", "spinning")
 culprit(
@@ -163,10 +163,10 @@ hang(
 hang(
     "1.13: collectives in the wrong order",
     "/usr/bin/env TMPDIR={T}/home /usr/bin/python3 {HERE}/torch_worker.py wrong_order",
-    "all_idle",  # all in the same wait, for this or for that
+    DIFFERS,
     language="command",
-    suspects="",
-    differs="rank 2",
+    suspects="2",
+    by_stacks=True,
     needs="torch",
 )
 hang(
