@@ -93,6 +93,10 @@ said(
     "ncclSystemError: System call",
 )
 # Its thread ends the process; the lines are those of PyTorch 2.4.
+PEER_OF_WATCHDOG = """
+import os, time
+if os.environ["RANK"] == "0": time.sleep(600)
+"""
 WATCHDOG = """
 import os, sys
 what = ("[Rank 1] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=42, "
@@ -109,10 +113,21 @@ print("  what():  [PG 0 (default_pg) Rank 1] Process group watchdog thread termi
       "exception:", what, file=sys.stderr, flush=True)
 os.abort()
 """
+# Of two that are left nobody knows who was waited for; of one it is known.
 add(
     "NCCL's watchdog",
     WATCHDOG,
     "nccl_timeout",
     "Watchdog caught collective operation timeout: WorkNCCL(SeqNum=42, OpType=ALLREDUCE",
     waits=True,
+    ranks=3,
+)
+add(
+    "NCCL's watchdog, and one peer is left",
+    PEER_OF_WATCHDOG + WATCHDOG,
+    "hung",
+    "rank 1 waited for it in vain: killed by SIGABRT",
+    rank=0,
+    victims=(1,),
+    everyone=True,
 )

@@ -277,7 +277,7 @@ add(
     "an abort of the interpreter",
     "import ctypes, faulthandler\nfaulthandler.enable()\nctypes.CDLL(None).abort()",
     "abort",
-    "Fatal Python error: Aborted",
+    "train.py\", line 5 in <module>",
 )
 add(
     "a command that fails",
