@@ -23,7 +23,7 @@ void Look::run() {
   if (plan_.dumped.empty()) return;
   const std::string pattern = read_proc_file("/proc/sys/kernel/core_pattern").value_or("");
   for (const Dump& dump : plan_.dumped) {
-    std::string core = core_of(pattern, dump.pid, plan_.folder, dump.since);
+    std::string core = core_of(pattern, dump.pid, sees_machine_pids(), plan_.folder, dump.since);
     const std::lock_guard lock(mutex_);
     cores_.emplace(dump.pid, std::move(core));
   }
