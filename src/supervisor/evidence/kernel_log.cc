@@ -11,6 +11,8 @@
 #include <array>
 #include <charconv>
 #include <iterator>
+#include <optional>
+#include <set>
 #include <utility>
 
 #include "supervisor/diagnosis/wait_status.h"
@@ -80,21 +82,45 @@ std::optional<KernelNote> fault_note(std::string_view line) {
   return note;
 }
 
-// Whether a line of `text` tells of the process `number`: "(pid(s) 724) exited", "724 Killed". A
+// The numbers of processes that lines of `text` tell of: "(pid(s) 724) exited", "724 Killed". A
 // number alone may be anything.
-bool mentions(std::string_view text, int number) {
-  const std::string digits = std::to_string(number);
-  auto digit = [&](size_t at) { return at < text.size() && text[at] >= '0' && text[at] <= '9'; };
-  for (size_t at = text.find(digits); at != std::string_view::npos;
-       at = text.find(digits, at + 1)) {
-    if ((at > 0 && digit(at - 1)) || digit(at + digits.size())) continue;
-    const size_t begin = text.rfind('\n', at) + 1;  // npos + 1 is the start
-    const std::string_view line = text.substr(begin, text.find('\n', at) - begin);
-    for (std::string_view word : {"pid", "rocess", "Killed", "egmentation fault"})
-      if (line.find(word) != std::string_view::npos) return true;
+void add_mentioned(std::string_view text, std::set<int>& pids) {
+  constexpr std::string_view kDigits = "0123456789";
+  while (!text.empty()) {
+    std::string_view line = text.substr(0, text.find('\n'));
+    text.remove_prefix(std::min(line.size() + 1, text.size()));
+    const auto tells = [line](std::string_view word) {
+      return line.find(word) != std::string_view::npos;
+    };
+    if (!tells("pid") && !tells("rocess") && !tells("Killed") && !tells("egmentation fault"))
+      continue;
+    for (size_t at = line.find_first_of(kDigits); at != std::string_view::npos;
+         at = line.find_first_of(kDigits)) {
+      line.remove_prefix(at);
+      const size_t length = std::min(line.find_first_not_of(kDigits), line.size());
+      if (const int pid = number_at<int>(line.substr(0, length)); pid > 0) pids.insert(pid);
+      line.remove_prefix(length);
+    }
   }
-  return false;
 }
+
+// Of each of the dead the pids that its last lines name, read when they are first asked for.
+class Mentions {
+ public:
+  explicit Mentions(const std::vector<Evidence>& dead) : dead_(dead), pids_(dead.size()) {}
+
+  bool has(size_t at, int pid) {
+    if (!pids_[at]) {
+      add_mentioned(dead_[at].stderr_tail, pids_[at].emplace());
+      add_mentioned(dead_[at].stdout_tail, *pids_[at]);
+    }
+    return pids_[at]->contains(pid);
+  }
+
+ private:
+  const std::vector<Evidence>& dead_;
+  std::vector<std::optional<std::set<int>>> pids_;
+};
 
 // The signal that ended it or, as a shell tells it, its command.
 int signal_of(const Evidence& evidence) {
@@ -192,17 +218,17 @@ KernelLog::KernelLog(const char* path) : fd_(open(path, O_RDONLY | O_CLOEXEC | O
 }
 
 std::vector<KernelNote> KernelLog::read() {
-  KernelNotes notes;
+  const std::lock_guard lock(mutex_);
   std::array<char, kMaxRecord> record{};
   for (int i = 0; fd_ && i < kMaxRecords; ++i) {
     const ssize_t got = ::read(fd_.get(), record.data(), record.size());
     if (got > 0) {
-      notes.add_record({record.data(), static_cast<size_t>(got)});
+      notes_.add_record({record.data(), static_cast<size_t>(got)});
     } else if (got == 0 || (errno != EPIPE && errno != EINTR)) {  // EPIPE: older ones were lost
       break;
     }
   }
-  return notes.take();
+  return notes_.take();
 }
 
 bool sees_machine_pids() {
@@ -213,6 +239,7 @@ bool sees_machine_pids() {
 void share_kernel_notes(const std::vector<KernelNote>& notes, bool same_pids,
                         std::vector<Evidence>& dead) {
   std::vector<const KernelNote*> rest;
+  Mentions mentions(dead);
   for (const KernelNote& note : notes) {
     auto owner = dead.end();
     if (same_pids && note.pid > 0) {
@@ -220,7 +247,7 @@ void share_kernel_notes(const std::vector<KernelNote>& notes, bool same_pids,
                            [&](const Evidence& e) { return e.pid == note.pid; });
       if (owner == dead.end()) {
         owner = std::find_if(dead.begin(), dead.end(), [&](const Evidence& e) {
-          return mentions(e.stderr_tail, note.pid) || mentions(e.stdout_tail, note.pid);
+          return mentions.has(static_cast<size_t>(&e - dead.data()), note.pid);
         });
       }
     }

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -48,11 +49,13 @@ class KernelLog {
  public:
   explicit KernelLog(const char* path = "/dev/kmsg");
   bool readable() const { return static_cast<bool>(fd_); }
-  // What has come so far, which is then not read again. Never waits.
+  // All that has come since then. Never waits. Several threads may ask.
   std::vector<KernelNote> read();
 
  private:
   UniqueFd fd_;
+  std::mutex mutex_;
+  KernelNotes notes_;
 };
 
 // Gives each of the dead workers of this node the lines about it: about its process, one that its
