@@ -140,6 +140,12 @@ TEST_CASE("the only rank that did not give up waiting is the one that did not co
                 "of two nobody knows");
   CHECK_MESSAGE(Told().dies(victim(0, "", "store_timeout")).stops(stopped(1)).root().rank == 0,
                 "a key may be anybody's");
+  CHECK_MESSAGE(Told().dies(victim(0, "", "store_timeout"))
+                        .dies(victim(2, "", "store_timeout"))
+                        .stops(stopped(1))
+                        .root()
+                        .rank == 1,
+                "nobody else is left to write it");
 }
 
 TEST_CASE("a rank that returned while others needed it has finished early") {

@@ -165,6 +165,15 @@ TEST_CASE("a shell's 128 + n is explained") {
   CHECK(failure.note.find("SIGKILL") != std::string::npos);
 }
 
+TEST_CASE("what a script could not run may heal once it has done something") {
+  const event::FailureFound at_once = of_shell("no_such_program_for_muster");
+  CHECK(at_once.kind == "exec_not_found");
+  CHECK_FALSE(at_once.can_heal);
+  const event::FailureFound later = of_shell("echo step 1; no_such_program_for_muster");
+  CHECK(later.kind == "exec_not_found");
+  CHECK(later.can_heal);
+}
+
 TEST_CASE("what could not be started has a kind, a shell's exit code, and does not heal") {
   event::FailureFound missing = of_spawn(ENOENT, "nope: not found in PATH (/bin)");
   CHECK(missing.kind == "exec_not_found");

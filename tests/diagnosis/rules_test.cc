@@ -231,6 +231,13 @@ TEST_CASE("errors of NCCL and CUDA have their kinds") {
          "nccl_timeout", "Watchdog caught", true, "3,5"});
 }
 
+TEST_CASE("what gloo notes beside its work is no error") {
+  constexpr char kNote[] =
+      "[./gloo/transport/tcp/context.cc:243] INFO Rank 2 is connected to 2. Expected number of "
+      "connected peers is: 2\n";
+  CHECK(of({kExit, kNote, "", ""}).kind == "exit_code");
+}
+
 TEST_CASE("the cause that a chain of exceptions began with gives the kind") {
   const std::string text = raised("OSError: [Errno 28] No space left on device: '/x'") +
                            "\nThe above exception was the direct cause of the following "
@@ -271,6 +278,16 @@ TEST_CASE("an ordinary error far from the end was survived") {
   // An exception says why it ended; what was written before it does not.
   text = "WARNING: Connection reset by peer, trying again\n" + raised("ValueError: x");
   CHECK(of({kExit, text.c_str(), "", ""}).kind == "python_exception");
+}
+
+TEST_CASE("a cause whose text goes on in the next line gives the kind and its first line") {
+  const std::string text =
+      raised("RuntimeError: worker failed:\n\tCUDA out of memory. Tried to allocate 2 GiB") +
+      "\nDuring handling of the above exception, another exception occurred:\n\n" +
+      raised("ValueError: no batch");
+  const event::FailureFound failure = of({kExit, text.c_str(), "", ""});
+  CHECK(failure.kind == "cuda_oom");
+  CHECK(failure.line == "RuntimeError: worker failed:");
 }
 
 TEST_CASE("the worker library's error file tells a victim from a cause") {
@@ -382,6 +399,12 @@ TEST_CASE("the first line of another language's exception is shown, however long
   CHECK(failure.kind == "exit_code");
   CHECK(failure.line == "panic: runtime error: index out of range [5] with length 3");
   CHECK(failure.message == "exited with code 2");
+}
+
+TEST_CASE("a panic that quotes a place is not taken for a sanitizer's report") {
+  const event::FailureFound failure =
+      of({2 << 8, "panic: load.go:5:9: runtime error: index out of range\n", "", ""});
+  CHECK(failure.kind == "exit_code");
 }
 
 TEST_CASE("a bus error with a full /dev/shm is a full disk") {

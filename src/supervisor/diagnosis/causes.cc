@@ -129,11 +129,20 @@ class Finder {
       event::FailureFound finished;
       finished.rank = ends_.finished.front();
       causes_.push_back({0, made_up(finished, kFinishedEarly, first), {0}});
-    } else if (ends_.still_running == 1 && ends_.stopped.size() == 1 && gave_up_on_all(first)) {
+    } else if (ends_.still_running == 1 && ends_.stopped.size() == 1 && only_one_missed(first)) {
       causes_.push_back({0, made_up(ends_.stopped.front(), kHung, first), {0}});
     } else {
       causes_.push_back({0, first, {}});
     }
+  }
+
+  // Whether whoever has not given up is the one that was waited for. A key may be anybody's, but
+  // all others would not wait for one of their own.
+  bool only_one_missed(const event::FailureFound& first) const {
+    const std::vector<event::FailureFound>& failures = ends_.failures;
+    return gave_up_on_all(first) ||
+           (failures.size() > 1 && ends_.finished.empty() &&
+            std::all_of(failures.begin(), failures.end(), gave_up_waiting));
   }
 
   // A failure that only its victims tell of. They have the exit code that everybody saw.

@@ -36,7 +36,8 @@ struct Causes {
 //   `hung` if the victim had waited for it; one that had ended with 0 has `finished_early`.
 // - Victims that blame nobody: whoever has shown a failure before he was stopped is the cause;
 // then,
-//   where they waited for all ranks, one that had finished, or the only one that did not give up;
+//   where they waited for all ranks, one that had finished, or the only one that did not give up
+//   (also if all others waited for keys);
 //   then the first victim.
 Causes find_causes(AttemptEnds ends);
 

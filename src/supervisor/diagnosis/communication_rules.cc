@@ -93,6 +93,8 @@ constexpr Rule kRules[] = {
     {"collective_timeout", "successfully reached monitoredBarrier, but received errors"},
     {"collective_timeout", "gloo*Timed out waiting"},
     {"collective_timeout", "gloo*imeout"},
+    {"collective_timeout", "Timed out waiting *ms for recv operation to complete"},
+    {"collective_timeout", "Timed out waiting *ms for send operation to complete"},
     {"collective_timeout", "Application timeout caused pair closure"},
     {"collective_timeout", "", Reach::kWords, Role::kOfKind, comm_timed_out},
     {"connection_lost", "gloo*Connection "},
@@ -101,7 +103,7 @@ constexpr Rule kRules[] = {
     {"connection_lost", "", Reach::kWords, Role::kOfKind, comm_peer_lost},
     {"gloo_error", "Gloo connectFullMesh failed"},
     {"gloo_error", "gloo::"},
-    {"gloo_error", "/gloo/"},
+    {"gloo_error", "/gloo/", Reach::kWords},  // it also writes what is no error
     {"gloo_error", "ProcessGroupGloo", Reach::kWords},
 
     {"store_timeout", "wait timeout after * keys: "},

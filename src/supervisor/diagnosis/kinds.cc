@@ -13,12 +13,14 @@ constexpr bool kCause = false;
 
 constexpr FailureKind kKinds[] = {
     // It never ran.
-    {"exec_not_found", Heals::kNo, kCause, "the program, or what it needs to start, is not there",
+    {"exec_not_found", Heals::kUnlessFirstOutput, kCause,
+     "the program, or what it needs to start, is not there",
      "Check the path on every node. If the file is there, the interpreter in its #! line or its "
      "loader is missing."},
-    {"exec_denied", Heals::kNo, kCause, "the program may not be executed",
+    {"exec_denied", Heals::kUnlessFirstOutput, kCause, "the program may not be executed",
      "chmod +x it, or start it through its interpreter. A file system mounted noexec refuses too."},
-    {"exec_bad_format", Heals::kNo, kCause, "this machine cannot execute the program",
+    {"exec_bad_format", Heals::kUnlessFirstOutput, kCause,
+     "this machine cannot execute the program",
      "A script needs a #! line; a binary must be built for this processor (`file PROGRAM` tells)."},
     {"spawn_failed", Heals::kYes, kCause, "the system refused a new process",
      "Look at `ulimit -u`, the container's limit of processes and the free memory."},

@@ -15,9 +15,6 @@ constexpr Rule kRules[] = {
     {"sanitizer", "==ERROR: *Sanitizer: ", Reach::kAnywhere},
     {"sanitizer", "WARNING: MemorySanitizer: ", Reach::kAnywhere},
     {"sanitizer", "WARNING: ThreadSanitizer: ", Reach::kAnywhere, Role::kOfKind, exited_with<66>},
-    // "a.cc:3:14: runtime error: ...", not Go's "panic: runtime error: ...".
-    {"sanitizer", ":*:*: runtime error: ", Reach::kNear},
-
     // The loader, and Python when it loads an extension.
     {"library_missing", "error while loading shared libraries: "},
     {"library_missing", ": symbol lookup error: "},
@@ -49,6 +46,9 @@ constexpr Rule kRules[] = {
     {"exit_code", "^thread '*' panicked at ", Reach::kNear, Role::kOfKind, exited_with<101>},
     {"exit_code", "^Exception in thread \"main\" ", Reach::kNear, Role::kOfKind, exited_with<1>},
     {"exit_code", "^ERROR: LoadError: ", Reach::kNear, Role::kOfKind, exited_with<1>},  // Julia
+
+    // "a.cc:3:14: runtime error: ...". Go's panics may hold the same.
+    {"sanitizer", ":*:*: runtime error: ", Reach::kNear},
 
     // Python before it runs anything: no traceback, one line.
     {"script_not_found", ": can't open file ", Reach::kLast, Role::kOfKind, exited_with<2>},

@@ -152,12 +152,16 @@ std::optional<Finding> in_last_words(const Rule& rule, const Facts& facts) {
 
 // What began the chain of exceptions, if the last of them says nothing special.
 std::optional<Finding> in_first_cause(const Rule& rule, const Facts& facts) {
-  if (!raised(facts) || !match_text(rule.text, facts.traceback->cause)) return std::nullopt;
+  const std::string& cause = facts.traceback->cause;
+  if (!match_text(rule.text, cause)) return std::nullopt;
+  // Its first line alone, where its text goes on in the next.
+  const std::string* first = nullptr;
   for (const std::string& line : facts.traceback->lines) {
-    if (line.find(facts.traceback->cause) != std::string::npos)
-      return finding(rule, {line, "stderr"});
+    if (line.find(cause) != std::string::npos) return finding(rule, {line, "stderr"});
+    const bool begins_it = line.find(": ") != std::string::npos || line.ends_with(':');
+    if (first == nullptr && begins_it && cause.starts_with(line)) first = &line;
   }
-  return std::nullopt;
+  return finding(rule, {first != nullptr ? *first : cause, "stderr"});
 }
 
 std::optional<Finding> in_output(const Rule& rule, const Facts& facts) {
