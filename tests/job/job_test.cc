@@ -20,12 +20,13 @@ namespace {
 struct FakeLink final : JobLink {
   bool joined = false, left = false, reachable = true;
   std::vector<FailureNotice> notices;
-  std::vector<NodeOutcome> outcomes;
+  std::vector<NodeOutcome> early, outcomes;
   std::vector<std::pair<int, bool>> stop_requests;  // signal, kill
   std::vector<std::string> restart_requests;        // by whom
 
   void join() override { joined = true; }
   void failed(const FailureNotice& notice) override { notices.push_back(notice); }
+  void ending(const NodeOutcome& so_far) override { early.push_back(so_far); }
   void settled(const NodeOutcome& outcome) override { outcomes.push_back(outcome); }
   void report(const Event&) override {}
   bool request_stop(const event::SignalReceived& signal, bool kill) override {
@@ -222,6 +223,52 @@ TEST_CASE_FIXTURE(JobTest, "a failure is told at once, its evidence follows with
   CHECK(code == 5);
 }
 
+TEST_CASE_FIXTURE(JobTest, "of a stop that takes long the failure is told before its end") {
+  const std::string ready = dir.path + "/ready";
+  plan.options.shutdown_timeout = std::chrono::seconds(1);
+  begin({"until [ -e " + ready + " ]; do sleep 0.01; done; echo Boom >&2; exit 5",
+         "trap '' TERM; : > " + ready + "; exec sleep 60"});
+  assign();
+  REQUIRE(run_until([&] { return !link.early.empty(); }));
+  CHECK(link.outcomes.empty());
+  const NodeOutcome so_far = link.early[0];
+  CHECK(so_far.early);
+  REQUIRE(so_far.root);
+  CHECK(so_far.root->rank == 3);
+  CHECK(so_far.root->excerpt == std::vector<std::string>{"Boom"});
+  REQUIRE(so_far.suspects.size() == 1);
+  CHECK(so_far.suspects[0].rank == 4);
+
+  AttemptVerdict verdict;
+  verdict.root = so_far.root;
+  verdict.early = true;
+  job->on_verdict(verdict);
+  const AttemptState& attempt = *recorder.state().current();
+  REQUIRE(attempt.root_cause);
+  CHECK(attempt.root_cause->rank == 3);
+  CHECK(attempt.ranks[1].phase == RankPhase::kRunning);
+  CHECK_FALSE(outcome().early);
+  CHECK(link.early.size() == 1);
+  CHECK(link.outcomes[0].root->rank == 3);
+  verdict.early = false;
+  verdict.others = {*so_far.root};
+  verdict.others[0].rank = 0;
+  job->on_verdict(verdict);
+  CHECK_MESSAGE(attempt.root_cause->rank == 3, "it stays");
+  REQUIRE(attempt.other_causes.size() == 1);
+  CHECK(attempt.other_causes[0].rank == 0);
+}
+
+TEST_CASE_FIXTURE(JobTest, "of a stop for another reason than a failure nothing is told early") {
+  plan.options.shutdown_timeout = std::chrono::seconds(1);
+  begin({"trap '' TERM; echo here; exec sleep 60"});
+  assign();
+  wait_until_all_wrote();
+  job->on_stop({0, SIGTERM, StopReason::kMembership, false, "node-c joined"});
+  outcome();
+  CHECK(link.early.empty());
+}
+
 TEST_CASE_FIXTURE(JobTest, "an order stops the workers, and the node can be assigned again") {
   begin({kWaits});
   assign(0);
@@ -248,9 +295,8 @@ TEST_CASE_FIXTURE(JobTest, "what the flight recorder left is named with the fail
   REQUIRE(told.root);
   const std::string path = logs->run_dir() + "/attempt_0/0/flight_recorder_3";
   const std::vector<std::string>& lines = told.root->evidence;
-  CHECK(std::any_of(lines.begin(), lines.end(), [&](const std::string& line) {
-    return line.find(path) != std::string::npos;
-  }));
+  CHECK(std::any_of(lines.begin(), lines.end(),
+                    [&](const std::string& line) { return line.find(path) != std::string::npos; }));
 }
 
 TEST_CASE_FIXTURE(JobTest,

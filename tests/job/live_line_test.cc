@@ -47,6 +47,20 @@ TEST_CASE("many workers that do not stop take one line") {
   CHECK(live(story) == "(silent)");
 }
 
+TEST_CASE("the cause is said at once while others are still being stopped") {
+  JobStory story;
+  story.start(3).start_attempt(3).exits(1, 3 << 8).stops(0, SIGTERM).stops(2, SIGTERM);
+  story.exits(0, SIGTERM).say(story.failure(1, "exited with code 3: no shard left"));
+  CHECK(live(story) == "cause: rank 1: exited with code 3: no shard left");
+  story.say(story.failure(0));
+  CHECK_MESSAGE(live(story) == "(silent)", "only the cause");
+
+  JobStory done;
+  done.start(2).start_attempt(2).exits(1, 3 << 8).stops(0, SIGTERM).exits(0, SIGTERM);
+  done.say(done.failure(1));
+  CHECK_MESSAGE(live(done) == "(silent)", "the report follows");
+}
+
 TEST_CASE("the start says what runs and where its logs are") {
   JobStory story;
   CHECK(live(story.start(2)) == "run 4f1c · 1 node · 2 workers · logs /runs/4f1c");

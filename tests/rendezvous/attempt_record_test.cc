@@ -46,6 +46,16 @@ struct Record : AttemptRecord {
     }
     settled(node, std::move(outcome));
   }
+  // The same, but its stop takes long.
+  void lingers(int node, std::vector<event::FailureFound> failures = {}) {
+    NodeOutcome so_far = outcomes_[static_cast<size_t>(node)];
+    so_far.early = true;
+    if (!failures.empty()) {
+      so_far.root = failures.front();
+      so_far.others.assign(failures.begin() + 1, failures.end());
+    }
+    ending(node, std::move(so_far));
+  }
   NodeOutcome& of(int node) { return outcomes_[static_cast<size_t>(node)]; }
 
   // "4 2": the root and the other independent ones, and "| 0 1" the victims.
@@ -215,6 +225,74 @@ TEST_CASE("what failed after a stop is listed, but blames nobody") {
   record.settles(0, {victim(0, "4", 0, "collective_timeout")});
   record.settles(2);
   CHECK(record.guilty() == "-1 | 0");
+}
+
+TEST_CASE("the root that was told early stays, and what comes later is appended") {
+  Record record;
+  record.failed(1, failed(2));
+  CHECK_FALSE(record.find_early());
+  record.lingers(1, {failed(2)});
+  record.settles(0);
+  CHECK_MESSAGE(!record.find_early(), "node-c has not spoken");
+  record.lingers(2);
+  const std::optional<event::FailureFound> early = record.find_early();
+  REQUIRE(early);
+  CHECK(early->rank == 2);
+  CHECK(early->host == "node-b");
+  CHECK_MESSAGE(!record.find_early(), "once");
+  record.settles(2, {failed(5, -1'000)});
+  record.settles(1, {victim(2, "5"), failed(3, 10)});
+  CHECK(record.guilty() == "2 5 3");
+}
+
+TEST_CASE("a lost node does not take the place of a root that was told early") {
+  Record record;
+  record.failed(1, failed(2));
+  for (int node : {0, 1, 2})
+    record.lingers(node, node == 1 ? std::vector{failed(2)} : std::vector<event::FailureFound>());
+  REQUIRE(record.find_early());
+  record.gone(2, Lost::kSilent);
+  record.settles(0);
+  record.settles(1, {failed(2)});
+  CHECK(record.findings().root->rank == 2);
+  REQUIRE(record.findings().others.size() == 1);
+  CHECK(record.findings().others[0].kind == "node_lost");
+}
+
+TEST_CASE("no root is told early whose place may be taken") {
+  Record record;
+  SUBCASE("it shows what another did to it") {
+    record.lingers(1, {victim(2, "")});
+  }
+  SUBCASE("somebody blames a rank that has not ended") {
+    record.lingers(1, {victim(2, "5"), failed(3, 10)});
+  }
+  SUBCASE("nobody has failed") {
+    record.lingers(1);
+  }
+  SUBCASE("all were stopped before it failed") {
+    record.stop_ordered();
+    record.lingers(1, {failed(2)});
+  }
+  SUBCASE("a rank hangs") {
+    record.hung(failed(4));
+    record.lingers(1, {failed(2)});
+  }
+  record.lingers(0);
+  record.lingers(2);
+  CHECK_FALSE(record.find_early());
+}
+
+TEST_CASE("a victim of a rank that has ended hides its failure from nobody") {
+  Record record;
+  record.lingers(0, {victim(0, "3")});
+  record.lingers(1, {failed(3, 10)});
+  record.lingers(2);
+  REQUIRE(record.find_early());
+  record.settles(0);
+  record.settles(1);
+  record.settles(2);
+  CHECK(record.findings().root->rank == 3);
 }
 
 }  // namespace muster

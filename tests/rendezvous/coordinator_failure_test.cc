@@ -55,6 +55,47 @@ TEST_CASE("the first notice stops all others in the same call, later ones stop n
   CHECK(round.last.empty());
 }
 
+TEST_CASE("while some are still being stopped the root is told once, and stays") {
+  Three round(1);
+  round.fail("b", 3);
+  round.linger("b", 3);
+  CHECK(round.last.empty());
+  round.settle_stopped("h");
+  CHECK_MESSAGE(round.last.empty(), "c has not spoken");
+  round.linger("c");
+  CHECK(round.ids<action::Tell>() == "hbc");
+  CHECK(round.verdict().early);
+  REQUIRE(round.verdict().root);
+  CHECK(round.verdict().root->rank == 3);
+  CHECK(round.verdict().root->host == "node-b");
+  CHECK_FALSE(round.verdict().restarts);
+  CHECK(round.coordinator().phase() == Phase::kStopping);
+  round.linger("c");
+  CHECK_MESSAGE(round.last.empty(), "it is told once");
+  round.settle_failed("c", 4);
+  CHECK(round.last.empty());
+  round.settle_failed("b", 3);
+  CHECK(round.ids<action::Tell>() == "hbc");
+  CHECK_FALSE(round.verdict().early);
+  CHECK(round.verdict().root->rank == 3);
+  REQUIRE(round.verdict().others.size() == 1);
+  CHECK(round.verdict().others[0].rank == 4);
+  CHECK(round.verdict().restart_count == 1);
+}
+
+TEST_CASE("who lingers in another attempt, or has gone, is not heard") {
+  Three round(1);
+  round.fail("b", 3);
+  NodeOutcome old;
+  old.attempt = 7;
+  for (const char* id : {"h", "b", "c", "nobody"})
+    round.coordinator().ending(id, old, round.now);
+  round.linger("h");
+  round.linger("b", 3);
+  round.lose("c");
+  CHECK_MESSAGE(round.all<action::Tell>().empty(), "its loss may explain the failure");
+}
+
 TEST_CASE("a rank that hangs stops all, is the root, and what fails in the stop is no cause") {
   Three round(1);
   round.hang(3);

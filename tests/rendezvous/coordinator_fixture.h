@@ -90,6 +90,15 @@ struct Round {
     coordinator().settled(id, outcome, now);
     keep();
   }
+  // Its stop takes long; a rank has failed there, or none (-1).
+  void linger(const std::string& id, int rank = -1) {
+    NodeOutcome so_far;
+    so_far.attempt = coordinator().attempt();
+    so_far.early = true;
+    if (rank >= 0) so_far.root = failure(rank);
+    coordinator().ending(id, so_far, now);
+    keep();
+  }
   void settle_failed(const std::string& id, int rank, int exit_code = 3) {
     NodeOutcome outcome;
     outcome.attempt = coordinator().attempt();

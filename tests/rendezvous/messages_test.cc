@@ -135,8 +135,10 @@ TEST_CASE("what an agent says survives the way to the coordinator") {
   CHECK(notice.preliminary.rank == 5);
   CHECK(notice.preliminary.time_us == 1'700'000'000'000'000);
 
-  NodeOutcome outcome{3, true, some_failure(), {some_failure()}, {{"0-2", "why"}}, true, "oh"};
+  NodeOutcome outcome{3,    true, true, some_failure(), {some_failure()}, {{"0-2", "why"}},
+                      true, "oh"};
   outcome = agent_round_trip(outcome);
+  CHECK(outcome.early);
   CHECK(outcome.complete);
   CHECK(outcome.root->pid == 4711);
   CHECK(outcome.others.size() == 1);
@@ -277,6 +279,9 @@ TEST_CASE("what the coordinator says survives the way to an agent") {
   CHECK(verdict.no_restart == "why");
   CHECK(verdict.delay_ms == 4'000);
   CHECK(verdict.excluded == 1);
+  CHECK_FALSE(verdict.early);
+  sent.early = true;
+  CHECK(host_round_trip(sent).early);
   CHECK(verdict.root->host == "boom");
   CHECK(verdict.restarts);
   CHECK(verdict.restart_count == 2);
@@ -360,7 +365,7 @@ TEST_CASE("the largest of everything fits into a frame") {
     const event::FailureFound failure = some_failure(65, text);
     const std::vector<event::FailureFound> others(9, failure);
     const std::vector<event::VictimGroup> victims(9, {text, text});
-    NodeOutcome outcome{1, false, failure, others, victims, true, text};
+    NodeOutcome outcome{1, false, false, failure, others, victims, true, text};
     outcome.suspects = others;
     outcome.finished = text;
     outcome.operations = many_operations();
@@ -443,6 +448,7 @@ TEST_CASE("what is no message is an error that says what is wrong") {
   const std::string told = encode(HostMessage(AttemptVerdict{}));
   CHECK(decode_error(told, R"({"delay_ms":-1})") == "verdict: bad delay_ms");
   CHECK(decode_error(told, R"({"excluded":-2})") == "verdict: bad excluded");
+  CHECK(decode_error(told, R"({"early":true})") == "verdict: bad root");
   CHECK(decode_error(assign, R"({"node":1,"node_count":1})") == "assign: bad node");
   CHECK(decode_error(assign, R"({"first_rank":1,"world_size":1})") == "assign: bad first_rank");
   CHECK(decode_error(encode(AgentMessage(message::Heartbeat{})), "short") == "heartbeat: bad size");

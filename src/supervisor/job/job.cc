@@ -31,6 +31,16 @@ bool fell_by_cause(const AttemptVerdict& verdict) {
   return std::any_of(verdict.others.begin(), verdict.others.end(), shows_victim);
 }
 
+// Most stops are over by then. Part of the second in which a failure is explained.
+constexpr Milliseconds kEarlyWord{200};
+
+bool is_known(const JobState& state, const event::FailureFound& failure) {
+  const AttemptState* attempt = state.current();
+  if (attempt == nullptr || attempt->attempt != failure.attempt || !attempt->root_cause)
+    return false;
+  return failure.rank >= 0 && failure.rank == attempt->root_cause->rank;
+}
+
 // That an order may name: more are stopped without a word of their own.
 constexpr size_t kMaxHungRanks = 100'000;
 
@@ -272,8 +282,26 @@ void Job::fail(const event::FailureFound& preliminary) {
 }
 
 void Job::begin_stop(int signal, StopReason reason, const std::set<int>& hung_local_ranks) {
+  const bool first = !stopped_;
   note_stop();
   group_->stop(signal, reason, hung_local_ranks);
+  if (!first || reason != StopReason::kFailure) return;
+  early_ = Timer::start(parts_.loop, kEarlyWord, [this] { tell_early(); });
+}
+
+// Nobody waits with the reason until the last worker has obeyed.
+void Job::tell_early() {
+  early_.reset();
+  if (alone_ || early_end_) return;
+  gathering_early_ = true;
+  gather([this](const std::vector<Evidence>& evidence) {
+    gathering_early_ = false;
+    NodeOutcome so_far =
+        outcome_for(ends_of(parts_.recorder.state(), parts_.logs, evidence, stuck_));
+    so_far.early = true;
+    parts_.link.ending(so_far);
+    settle_if_quiet();
+  });
 }
 
 // Those of this node, as local ranks.
@@ -408,14 +436,13 @@ void Job::on_drained(int local_rank) {
 }
 
 void Job::settle_if_quiet() {
-  if (stage_ != Stage::kSettling || !undrained_.empty() || hold_) return;
+  if (stage_ != Stage::kSettling || !undrained_.empty() || hold_ || gathering_early_) return;
   stage_ = Stage::kJudging;
+  early_.reset();
   judge_attempt();
 }
 
 void Job::judge_attempt() {
-  const AttemptState* attempt = parts_.recorder.state().current();
-  MUST(attempt != nullptr);
   if (recording_pipes_) {
     std::vector<std::string> dumps;
     for (const WorkerPlan& worker : parts_.plan.workers)
@@ -423,30 +450,42 @@ void Job::judge_attempt() {
           dump_of(parts_.logs.error_file(worker.local_rank), rank_of(worker.local_rank)));
     remove_recording_pipes(parts_.loop, std::move(dumps));
   }
-  gather_evidence(parts_.loop, *attempt, parts_.logs, *pages_, surroundings_, spawn_failed_,
-                  [this, alive = alive_](std::vector<Evidence> evidence) {
-                    if (!*alive) return;
-                    for (Evidence& of_worker : evidence)
-                      of_worker.own_rules = parts_.failure_rules;
-                    report_outcome(evidence);
-                  });
+  gather([this](const std::vector<Evidence>& evidence) { report_outcome(evidence); });
+}
+
+void Job::gather(std::function<void(const std::vector<Evidence>&)> on_gathered) {
+  const AttemptState* attempt = parts_.recorder.state().current();
+  MUST(attempt != nullptr);
+  gather_evidence(
+      parts_.loop, *attempt, parts_.logs, *pages_, surroundings_, spawn_failed_,
+      [this, alive = alive_, on_gathered = std::move(on_gathered)](std::vector<Evidence> evidence) {
+        if (!*alive) return;
+        for (Evidence& of_worker : evidence)
+          of_worker.own_rules = parts_.failure_rules;
+        on_gathered(evidence);
+      });
+}
+
+NodeOutcome Job::outcome_for(const AttemptEnds& ends) const {
+  NodeOutcome outcome = outcome_of(parts_.recorder.state(), ends);
+  outcome.operations = operations_;
+  outcome.step = highest_step(*parts_.recorder.state().current(), *pages_);
+  return outcome;
 }
 
 void Job::report_outcome(const std::vector<Evidence>& evidence) {
-  const int64_t step = highest_step(*parts_.recorder.state().current(), *pages_);
+  const AttemptEnds ends = ends_of(parts_.recorder.state(), parts_.logs, evidence, stuck_);
+  NodeOutcome outcome = outcome_for(ends);
   group_.reset();
   watchdogs_.reset();
   pages_.reset();
   error_files_.clear();
   for (const Evidence& e : evidence)
     error_files_.emplace(e.rank, e.error_file_text);
-  const AttemptEnds ends = ends_of(parts_.recorder.state(), parts_.logs, evidence, stuck_);
-  NodeOutcome outcome = outcome_of(parts_.recorder.state(), ends);
   outcome.complete = !outcome.root && !stopped_ && trouble_.empty();
   outcome.left_running = stuck_leftovers_;
   outcome.trouble = trouble_;
-  outcome.operations = std::move(operations_);
-  outcome.step = step;
+  operations_.clear();
   stage_ = Stage::kWaiting;
   if (early_end_) return end(*early_end_);
   if (!alone_) return parts_.link.settled(outcome);
@@ -456,6 +495,7 @@ void Job::report_outcome(const std::vector<Evidence>& evidence) {
 
 void Job::on_verdict(const AttemptVerdict& verdict) {
   if (stage_ == Stage::kEnded) return;
+  if (verdict.early) return record_failure(*verdict.root);
   const bool own_root = verdict.root && verdict.root->node == assignment_.node;
   root_error_file_ = own_root ? error_files_[verdict.root->rank] : "";
   error_files_.clear();
@@ -488,6 +528,7 @@ void Job::on_verdict(const AttemptVerdict& verdict) {
 }
 
 void Job::record_failure(event::FailureFound failure) {
+  if (is_known(parts_.recorder.state(), failure)) return;  // told early
   add_known(failure, parts_.recorder.state(), parts_.logs);
   parts_.recorder.record(std::move(failure));
 }

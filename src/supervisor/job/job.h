@@ -11,8 +11,9 @@
 
 #include "loop/loop.h"
 #include "loop/result.h"
+#include "loop/timer.h"
 #include "supervisor/cli/plan.h"
-#include "supervisor/diagnosis/diagnose.h"
+#include "supervisor/diagnosis/judge.h"
 #include "supervisor/evidence/surroundings.h"
 #include "supervisor/job/failure_hold.h"
 #include "supervisor/job/recorder.h"
@@ -41,7 +42,9 @@ namespace muster {
 //   ended      -             -                 -                         -
 //
 // From settling, when every stream is drained, to judging, and with the report back to waiting: an
-// assignment leads from there to running, the coordinator's word to ended.
+// assignment leads from there to running, the coordinator's word to ended. If the stop after a
+// failure takes long, what is known by then is told before its end (JobLink::ending), and an early
+// verdict may come in any stage.
 class Job {
  public:
   struct Parts {
@@ -125,8 +128,11 @@ class Job {
   void stop_here(const event::SignalReceived& signal, bool kill);
   void stop_everywhere(const event::SignalReceived& signal, bool kill);
   void record_failure(event::FailureFound failure);
+  void tell_early();
+  NodeOutcome outcome_for(const AttemptEnds& ends) const;
   void settle_if_quiet();
   void judge_attempt();
+  void gather(std::function<void(const std::vector<Evidence>&)> on_gathered);
   void report_outcome(const std::vector<Evidence>& evidence);
   void end_alone();
   void end(const JobEnd& how);
@@ -145,9 +151,11 @@ class Job {
   std::unique_ptr<WorkerPages> pages_;
   Surroundings surroundings_;
   bool told_no_pages_ = false;
-  bool recording_pipes_ = false;  // the workers may make them (recording.h), in this attempt
-  std::unique_ptr<FailureHold> hold_;         // from the first failure to the stop
-  std::vector<KnownRank> operations_;         // when this attempt's first stop began
+  bool recording_pipes_ = false;       // the workers may make them (recording.h), in this attempt
+  std::unique_ptr<FailureHold> hold_;  // from the first failure to the stop
+  std::vector<KnownRank> operations_;  // when this attempt's first stop began
+  Owned<Timer> early_;                 // from a failure's stop to what is told before its end
+  bool gathering_early_ = false;
   std::optional<event::FailureFound> stuck_;  // a worker that hangs in the kernel, found alive
   std::optional<event::SpawnFailed> spawn_failed_;
   std::set<int> undrained_;  // local ranks whose streams have not reached their end

@@ -36,6 +36,12 @@ int count_running(const AttemptState& attempt) {
                     [](const RankState& rank) { return rank.phase == RankPhase::kRunning; }));
 }
 
+bool runs_here(const AttemptState& attempt) {
+  return std::any_of(attempt.ranks.begin(), attempt.ranks.end(), [&](const RankState& rank) {
+    return rank.node == attempt.node && rank.phase == RankPhase::kRunning;
+  });
+}
+
 std::string stopping_text(const AttemptState& attempt) {
   int others = count_running(attempt);
   if (others == 0) return "";
@@ -154,6 +160,15 @@ struct LiveLine {
                        duration_text(rank->ended_us - rank->started_us);
     if (rank->node == attempt->node && first_failure(*attempt)) line += stopping_text(*attempt);
     return line;
+  }
+
+  // The report says it, unless that is yet to come: others are still being stopped.
+  Line operator()(const event::FailureFound& e) const {
+    const AttemptState* attempt = state.current();
+    if (!attempt || attempt->attempt != e.attempt || !attempt->other_causes.empty()) return {};
+    if (e.rank < 0 || !runs_here(*attempt)) return std::nullopt;
+    const std::string host = attempt->node_count > 1 ? " on " + clean_line(e.host) : "";
+    return "cause: " + rank_ranges({e.rank}) + host + ": " + clean_line(e.message);
   }
 
   Line operator()(const event::SpawnFailed& e) const {

@@ -91,8 +91,7 @@ void AttemptRecord::settled(int node, NodeOutcome outcome) {
   if (member.notice || !outcome.trouble.empty()) outcome.complete = false;
   // The attempt could not begin everywhere; that is told as it is, and no worker is blamed.
   if (!outcome.trouble.empty()) stop_ordered();
-  member.open = false;
-  --open_;
+  close(member);
   if (outcome.complete) ++complete_;
   member.outcome = std::move(outcome);
 }
@@ -100,9 +99,8 @@ void AttemptRecord::settled(int node, NodeOutcome outcome) {
 void AttemptRecord::gone(int node, Coordinator::Lost how) {
   Part& member = members_[static_cast<size_t>(node)];
   MUST(member.open);
-  member.open = false;
+  close(member);
   member.gone = how;
-  --open_;
   arrivals_.push_back({node, true});
 }
 
@@ -305,8 +303,14 @@ void AttemptRecord::find_guilty(Findings& findings) const {
     guilty.insert(loss_first && i == *loss ? guilty.begin() : guilty.end(),
                   loss_of(arrivals_[i].node));
   }
+  std::vector<event::FailureFound> late = failures(false);
+  if (told_) {
+    for (std::vector<event::FailureFound>* found : {&guilty, &late, &causes.victims})
+      std::erase_if(*found,
+                    [&](const event::FailureFound& one) { return one.rank == told_->rank; });
+    guilty.insert(guilty.begin(), *told_);
+  }
   if (guilty.empty()) return;
-  const std::vector<event::FailureFound> late = failures(false);
   findings.root = guilty.front();
   findings.charged = findings.root->rank >= 0;
   findings.others.assign(guilty.begin() + 1, guilty.end());

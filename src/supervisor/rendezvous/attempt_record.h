@@ -56,6 +56,8 @@ class AttemptRecord {
   // Each of these once for a member; repetitions are ignored.
   void failed(int node, event::FailureFound preliminary);
   void settled(int node, NodeOutcome outcome);
+  // Its stop takes long; what is known of it by now.
+  void ending(int node, NodeOutcome so_far);
   // Only for one that has not settled: whose work is done may go.
   void gone(int node, Coordinator::Lost how);
   // All are being stopped for another reason than a failure.
@@ -70,6 +72,12 @@ class AttemptRecord {
   bool any_complete() const { return complete_ > 0; }
   std::vector<std::string> gone_hosts() const;
 
+  // The root while some are still being stopped, once: when all who have not settled have said what
+  // is known by now. It must have ended by itself and show a failure of its own, and nobody may
+  // blame a rank of which more may be heard; a lost node may explain it yet. From then on it is the
+  // root of findings(), whatever comes.
+  std::optional<event::FailureFound> find_early();
+
   Findings findings() const;
 
  private:
@@ -80,12 +88,14 @@ class AttemptRecord {
     std::optional<Coordinator::Lost> gone;
     std::optional<event::FailureFound> notice;
     std::optional<NodeOutcome> outcome;
+    std::optional<NodeOutcome> so_far;  // of one that has not settled
   };
   struct Arrival {
     int node = 0;
     bool loss = false;  // else a failure
   };
   const Part& part(int node) const { return members_[static_cast<size_t>(node)]; }
+  void close(Part& member);
   bool was_lost(int node) const;
   bool in_time(size_t arrival) const { return !stopped_at_ || arrival < *stopped_at_; }
   std::optional<size_t> first_loss() const;
@@ -96,6 +106,7 @@ class AttemptRecord {
   AttemptEnds ends(const event::CollectivesFound& collectives) const;
   void add_unknown(AttemptEnds& ends) const;
   void place(event::FailureFound& failure) const;
+  bool stays(const event::FailureFound& root) const;
   void find_guilty(Findings& findings) const;
   std::vector<event::VictimGroup> victims(const Findings& findings) const;
   event::CollectivesFound collectives() const;
@@ -105,7 +116,10 @@ class AttemptRecord {
   std::vector<Arrival> arrivals_;
   size_t open_ = 0;
   size_t complete_ = 0;
-  std::optional<size_t> stopped_at_;  // so many had arrived when a stop was ordered
+  size_t ending_ = 0;  // of those that are open have said what is known by now
+  bool looked_early_ = false;
+  std::optional<event::FailureFound> told_;  // the root, early
+  std::optional<size_t> stopped_at_;         // so many had arrived when a stop was ordered
   std::optional<event::FailureFound> hung_;
 };
 

@@ -304,6 +304,13 @@ void Coordinator::failed(const std::string& id, const FailureNotice& notice, Tim
   impl_->advance(now);
 }
 
+void Coordinator::ending(const std::string& id, const NodeOutcome& so_far, Time now) {
+  const Node* node = impl_->roster.find(id);
+  const bool works = node != nullptr && node->part == Part::kWorking;
+  if (works && so_far.attempt == impl_->number) impl_->attempt->ending(node->member, so_far);
+  impl_->advance(now);
+}
+
 void Coordinator::settled(const std::string& id, const NodeOutcome& outcome, Time now) {
   if (Node* node = impl_->roster.find(id)) {
     impl_->settled(*node, outcome);

@@ -97,7 +97,8 @@ inline constexpr std::chrono::milliseconds kAwaitedEvery{5'000};
 //   is resumed if we still count it or its settled() came; then what it may have missed is said
 //   again, and it repeats its own news, which is harmless. Otherwise it ends its workers and says
 //   settled(); no attempt begins before that, for two of them would work on the same files.
-// - Every settled node is told the verdict, spares too; every node without workers the end.
+// - Every settled node is told the verdict, spares too; every node without workers the end. An
+//   early verdict goes to the attempt's nodes while they stop.
 // - Growth, a loss and a leave use no budget. As many nodes as before need no last call.
 // - Once a member's work is done the job grows no more; once such a member was sent home by the
 //   exit barrier, no attempt follows.
@@ -119,6 +120,9 @@ class Coordinator {
             Time now);
   void lost(const std::string& id, Lost how, Time now);
   void failed(const std::string& id, const FailureNotice& notice, Time now);
+  // The stop there takes long. Once every node has said so or has settled, the root is told, if no
+  // later news can change it.
+  void ending(const std::string& id, const NodeOutcome& so_far, Time now);
   void settled(const std::string& id, const NodeOutcome& outcome, Time now);
   void stop_requested(const std::string& id, const event::SignalReceived& signal, bool kill,
                       Time now);

@@ -218,6 +218,11 @@ void CoordinatorHost::failed(const FailureNotice& notice) {
   impl_->changed();
 }
 
+void CoordinatorHost::ending(const NodeOutcome& so_far) {
+  impl_->coordinator.ending(impl_->settings.coordinator.host_id, so_far, Clock::now());
+  impl_->changed();
+}
+
 void CoordinatorHost::settled(const NodeOutcome& outcome) {
   impl_->coordinator.settled(impl_->settings.coordinator.host_id, outcome, Clock::now());
   impl_->changed();

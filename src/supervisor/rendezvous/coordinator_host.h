@@ -71,6 +71,7 @@ class CoordinatorHost {
   // What the agent in this process says; see JobLink.
   void join(const NodeFacts& facts);
   void failed(const FailureNotice& notice);
+  void ending(const NodeOutcome& so_far);
   void settled(const NodeOutcome& outcome);
   void stop_requested(const event::SignalReceived& signal, bool kill);
   std::string restart_requested(const std::string& who);

@@ -57,6 +57,7 @@ struct Coordinator::Impl {
   bool has_finished_guests() const;
   void stop_members(StopReason reason, int signal, bool kill, const std::string& why,
                     const std::string& hung_ranks = "");
+  void tell_early();
   void conclude(Time now);
   RestartDecision decide(const AttemptRecord::Findings& findings, Time now);
   std::string why_not_excluded(const AttemptRecord::Findings& findings);

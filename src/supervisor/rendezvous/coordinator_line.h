@@ -43,6 +43,7 @@ class CoordinatorLine {
   virtual ~CoordinatorLine() = default;
 
   virtual void failed(const FailureNotice& notice) = 0;
+  virtual void ending(const NodeOutcome& so_far) = 0;
   virtual void settled(const NodeOutcome& outcome) = 0;
   virtual void report(const Event& event) = 0;
   // False: it cannot be told now.

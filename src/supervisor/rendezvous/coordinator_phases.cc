@@ -26,7 +26,11 @@ std::string count_text(size_t count, const char* one, const char* many) {
 
 void Coordinator::Impl::advance(Time now) {
   const bool attempted = phase == Phase::kRunning || phase == Phase::kStopping;
-  if (attempted && attempt->over()) conclude(now);
+  if (attempted && attempt->over()) {
+    conclude(now);
+  } else if (phase == Phase::kStopping) {
+    tell_early();
+  }
   if (phase == Phase::kForming) {
     advance_forming(now);
   } else if (phase == Phase::kRunning) {

@@ -81,6 +81,22 @@ void Coordinator::Impl::leave_out(Node& node, int exit_code) {
   send_home(node, {Outcome::kFailed, exit_code, text});
 }
 
+// While some are still being stopped.
+void Coordinator::Impl::tell_early() {
+  std::optional<event::FailureFound> root = attempt->find_early();
+  if (!root) return;
+  AttemptVerdict early;
+  early.attempt = number;
+  early.root = std::move(root);
+  early.restart_count = restart_count;
+  early.early = true;
+  const auto told = std::make_shared<const AttemptVerdict>(std::move(early));
+  for (auto& [join_order, node] : roster.nodes()) {
+    const bool member = node.part == Part::kWorking || node.part == Part::kDone;
+    if (member) actions.push_back(action::Tell{node.facts.id, told});
+  }
+}
+
 void Coordinator::Impl::conclude(Time now) {
   AttemptRecord::Findings findings = attempt->findings();
   RestartDecision decision = decide(findings, now);

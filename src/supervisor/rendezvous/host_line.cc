@@ -108,6 +108,10 @@ void HostLine::failed(const FailureNotice& notice) {
   host_.failed(notice);
 }
 
+void HostLine::ending(const NodeOutcome& so_far) {
+  host_.ending(so_far);
+}
+
 void HostLine::settled(const NodeOutcome& outcome) {
   if (outcome.attempt == unsettled_) unsettled_ = -1;
   host_.settled(outcome);

@@ -26,6 +26,7 @@ class HostLine final : public CoordinatorLine {
            Callbacks callbacks, Watchers watchers);
 
   void failed(const FailureNotice& notice) override;
+  void ending(const NodeOutcome& so_far) override;
   void settled(const NodeOutcome& outcome) override;
   // Everybody who watches the job reads this node's own record.
   void report(const Event&) override {}

@@ -40,6 +40,10 @@ class JobLink {
   // A worker failed and this node has begun to stop its others.
   virtual void failed(const FailureNotice& notice) = 0;
 
+  // The stop of a failed attempt takes long: what is known of this node's workers by now. An early
+  // verdict may follow; settled() does.
+  virtual void ending(const NodeOutcome& so_far) = 0;
+
   // Nothing of `outcome.attempt` is left on this node.
   virtual void settled(const NodeOutcome& outcome) = 0;
 

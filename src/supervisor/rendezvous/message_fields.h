@@ -71,6 +71,7 @@ void describe(A&& a, FailureNotice& n) {
 template <typename A>
 void describe(A&& a, NodeOutcome& o) {
   a("attempt", o.attempt);
+  a("early", o.early);
   a("complete", o.complete);
   a("root", o.root);
   a("others", o.others);
@@ -94,6 +95,7 @@ void describe(A&& a, AttemptVerdict& v) {
   a("no_restart", v.no_restart);
   a("delay_ms", v.delay_ms);
   a("excluded", v.excluded);
+  a("early", v.early);
 }
 
 template <typename A>

@@ -87,6 +87,7 @@ inline const char* find_wrong(const AttemptVerdict& verdict) {
   if (!within(verdict.restart_count, 0, kMaxRank)) return "restart_count";
   if (!within(verdict.delay_ms, 0, kMaxDelayMs)) return "delay_ms";
   if (!within(verdict.excluded, -1, kMaxRank)) return "excluded";
+  if (verdict.early && !verdict.root) return "root";
   return find_wrong_causes(verdict);
 }
 inline const char* find_wrong(const message::StopRequest& request) {

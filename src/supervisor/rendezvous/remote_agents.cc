@@ -211,7 +211,11 @@ void RemoteAgents::settled(Agent& agent, NodeOutcome outcome) {
     blame(agent, "it reported the failure of a rank that is not its own");
     return lose(std::string(agent.facts.id), Coordinator::Lost::kClosed);
   }
-  coordinator_.settled(agent.facts.id, outcome, Clock::now());
+  if (outcome.early) {
+    coordinator_.ending(agent.facts.id, outcome, Clock::now());
+  } else {
+    coordinator_.settled(agent.facts.id, outcome, Clock::now());
+  }
   outside_.changed();
 }
 

@@ -120,6 +120,7 @@ void RemoteLink::on_message(HostMessage message) {
           callbacks_.on_stop(m);
         } else if constexpr (std::is_same_v<T, AttemptVerdict>) {
           if (m.attempt <= judged_) return;  // said again after a break
+          if (m.early) return callbacks_.on_verdict(m);
           judged_ = m.attempt;
           if (m.attempt == introduction_.facts.attempt) forget_attempt();
           callbacks_.on_verdict(m);
@@ -142,6 +143,13 @@ void RemoteLink::on_message(HostMessage message) {
 void RemoteLink::failed(const FailureNotice& notice) {
   failed_ = notice;
   if (stream_ && counted_) stream_->send(notice);
+}
+
+// Not said again after a break: the outcome is to come.
+void RemoteLink::ending(const NodeOutcome& so_far) {
+  if (!stream_ || !counted_) return;
+  send_events();
+  stream_->send(so_far);
 }
 
 void RemoteLink::settled(const NodeOutcome& outcome) {

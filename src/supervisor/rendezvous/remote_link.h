@@ -36,6 +36,7 @@ class RemoteLink final : public CoordinatorLine {
              Approach::Joined joined, Callbacks callbacks);
 
   void failed(const FailureNotice& notice) override;
+  void ending(const NodeOutcome& so_far) override;
   void settled(const NodeOutcome& outcome) override;
   void report(const Event& event) override;
   bool request_stop(const event::SignalReceived& signal, bool kill) override;

@@ -340,6 +340,10 @@ void Rendezvous::failed(const FailureNotice& notice) {
   if (impl_->line) impl_->line->failed(notice);
 }
 
+void Rendezvous::ending(const NodeOutcome& so_far) {
+  if (impl_->line) impl_->line->ending(so_far);
+}
+
 void Rendezvous::settled(const NodeOutcome& outcome) {
   impl_->settled(outcome);
 }

@@ -42,6 +42,7 @@ class Rendezvous final : public JobLink {
 
   void join() override;
   void failed(const FailureNotice& notice) override;
+  void ending(const NodeOutcome& so_far) override;
   void settled(const NodeOutcome& outcome) override;
   void report(const Event& event) override;
   bool request_stop(const event::SignalReceived& signal, bool kill) override;

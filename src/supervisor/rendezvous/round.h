@@ -82,8 +82,10 @@ struct FailureNotice {
 };
 
 // An agent's part of an attempt is over: no process of it is left, all its bytes are in files.
+// `early`: it is not yet, its stop takes long; then it says what is known by now.
 struct NodeOutcome {
   int attempt = 0;
+  bool early = false;
   bool complete = false;                    // every worker ended with 0 and nobody stopped them
   std::optional<event::FailureFound> root;  // the first failure here, in the order of deaths
   std::vector<event::FailureFound> others;  // the next ones, at most kMaxOtherCauses
@@ -100,7 +102,8 @@ struct NodeOutcome {
 };
 inline constexpr size_t kMaxSuspects = 8;
 
-// Why an attempt ended, for all nodes alike. `root` is empty when only membership changed.
+// Why an attempt ended, for all nodes alike. `root` is empty when only membership changed. `early`:
+// workers are still being stopped; it has the root alone, which stays, and the rest follows.
 struct AttemptVerdict {
   int attempt = 0;
   std::optional<event::FailureFound> root;
@@ -113,6 +116,7 @@ struct AttemptVerdict {
   std::string no_restart{};                 // else why it does not, "" where nothing had failed
   int64_t delay_ms = 0;                     // the next attempt is put off so long
   int excluded = -1;                        // the node that may have no part in it
+  bool early = false;
 };
 inline constexpr size_t kMaxOtherCauses = 8;
 inline constexpr size_t kMaxVictimGroups = 8;
