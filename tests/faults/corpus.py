@@ -27,6 +27,7 @@ class Fault:
     rank: int = 1  # the culprit, -1 for a whole node
     others: tuple = ()  # independent causes: (rank, kind)
     victims: tuple = ()  # ranks that may stand among the causes, as victims
+    maybe: tuple = ()  # ranks that may have failed by themselves before they were stopped
     any_of: tuple = ()  # of several that wait for another, which is first is chance
     waits: bool = False  # the cause waited for a rank that lives: it may be called a victim
     blames: str | None = None  # whom it names then
@@ -39,7 +40,6 @@ class Fault:
     skew: dict = dataclasses.field(default_factory=dict)  # {node name: seconds}
     act: object = None  # what the test itself does once the ranks run: act(scene)
     seconds: float = 30.0  # it is over by then
-    slow: bool = False  # the cause itself takes time to die: no limit for the verdict
     either: bool = False  # cause and other cause fell so close that either may come first
     small_disk: bool = False  # the run's folder lies on a disk that is full at once
     conf: dict | None = None  # of --rdzv-conf

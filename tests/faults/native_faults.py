@@ -32,7 +32,7 @@ add(
 )
 add("broken_pipe", "signal", None, "SIGPIPE")
 add("double_free", "abort", "free(): double free detected in tcache 2", "a double free")
-add("heap_corruption", "abort", None, "a broken heap")
+add("heap_corruption", "abort", "(): ", "a broken heap")
 add("invalid_free", "abort", "free(): invalid pointer", "a pointer that is not of the heap")
 add("stack_smash", "abort", "*** stack smashing detected ***: terminated", "a broken stack")
 add("shrunk_file", "bus_error", None, "a mapped file that became shorter")

@@ -65,6 +65,11 @@ add("no program on c", "[ $NODE = c ] && exec /nowhere/train; exec sleep 600", "
 add("the agent of c is killed", SIT, "node_lost", None, rank=-1, everyone=True,
     env={"CULPRIT": "c"}, act=lose("c"),
     conf={"join_timeout": 3})
+add("a rank on b that ignores SIGTERM, the cause is on c", """
+    [ $RANK = 2 ] || { trap '' TERM; : >$T/deaf.$RANK; exec sleep 600; }
+    while [ ! -e $T/deaf.0 ] || [ ! -e $T/deaf.1 ]; do sleep 0.01; done
+    echo 'optimizer: step is not a number' >&2; exit 5
+    """, "exit_code", "optimizer: step is not a number", rank=2, everyone=True)
 ORDERED = """
 import os, socket, sys, time
 T, RANK = os.environ["T"], int(os.environ["RANK"])
@@ -114,7 +119,7 @@ time.sleep(600)
         "exit_code",
         "b: no space for activations",
         rank=1,
-        victims=(2,),
+        maybe=(2,),
         everyone=True,
         skew=skew,
         needs=needs,

@@ -65,7 +65,7 @@ add(
     "the shell's command dies of a signal",
     "$FAULTS/native segfault; exit $?",
     "segfault",
-    None,
+    "Segmentation fault",
 )
 for name, kind in (
     ("KILL", "killed"),

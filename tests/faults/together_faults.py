@@ -172,7 +172,6 @@ add(
     rank=2,
     ranks=3,
     everyone=True,
-    options=("--shutdown-timeout", 1),
 )
 add(
     "peers that crash while they are stopped",
@@ -226,7 +225,6 @@ add(
     "(trap '' TERM; sleep 600) & echo 'out of labels' >&2; exit 8",
     "exit_code",
     "out of labels",
-    slow=True,
 )
 add(
     "another fault after a restart",

@@ -32,7 +32,7 @@ for add in (system, newest):
     add("sizes that do not match", "mismatched_sizes", "collective_mismatch",
         "op.preamble.length <= op.nbytes", rank=0, any_of=(0, 1, 2), victims=(0, 1, 2))
     add("a process of the data loader is killed", "data_killed", "data_worker_died",
-        "is killed by signal: Killed", env={"LIMIT": "30"}, **peers)
+        "DataLoader worker (pid", env={"LIMIT": "30"}, **peers)
     add("the data set raises", "data_raises", "python_exception",
         "KeyError: 'sample 5 has no label'", env={"LIMIT": "30"}, **peers)
 

@@ -5,6 +5,9 @@ import dataclasses
 import datetime
 
 
+OF_ITS_OUTPUT = ("stderr", "stdout", "error file")
+
+
 def unix_time(text):
     return datetime.datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp()
 
@@ -56,16 +59,21 @@ def differences(fault, failures, host):
             found.append(f"{name} is {has}, not {wanted}")
     if fault.line and fault.line not in shown(root):
         found.append(f"the line is {shown(root)!r}")
+    if fault.line is None and root["line_source"] in OF_ITS_OUTPUT:
+        found.append(f"a line of its output is shown: {root['line']!r}")
     if root.get("victim") and not fault.waits:
         found.append("the cause is called a victim")
     if fault.blames is not None and root.get("blames", "") != fault.blames:
         found.append(f"it names {root.get('blames', '')!r}, not {fault.blames!r}")
     independent = [(f["rank"], f["kind"]) for f in rest if not f.get("victim")]
-    allowed = list(fault.others) + [pair for pair in independent if pair[0] in fault.victims]
+    allowed = list(fault.others) + [pair for pair in independent if pair[0] in fault.maybe]
     if [pair for pair in independent if pair in allowed] != list(fault.others):
         found.append(f"independent causes are {independent}, not {list(fault.others)}")
     elif any(pair not in allowed for pair in independent):
         found.append(f"called independent: {independent}")
+    strangers = {f["rank"] for f in rest if f.get("victim")} - {*fault.victims, *fault.any_of}
+    if strangers:
+        found.append(f"called victims: {sorted(strangers)}")
     return found
 
 
