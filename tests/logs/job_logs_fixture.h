@@ -108,8 +108,9 @@ struct JobLogsTest : LoopTest {
   }
   void reap(int rank) {
     bool reaped = false;
+    const pid_t pid = pids.at(rank);
     REQUIRE(run_until([&] {
-      reaped = reaped || waitpid(pids[rank], nullptr, WNOHANG) == pids[rank];
+      reaped = reaped || waitpid(pid, nullptr, WNOHANG) == pid;
       return reaped;
     }));
     pids.erase(rank);

@@ -112,7 +112,8 @@ TEST_CASE_FIXTURE(JobLogsTest, "that all has come is told before anybody asks, o
   kill(std::atoi(read_file(dir.path + "/pid").c_str()), SIGKILL);
   CHECK(run_until([&] { return closed[1] == 1; }));
   end(0);
-  end(1);
+  logs->worker_ended(1, Milliseconds(10'000));
+  CHECK(run_until([&] { return drained[1] == 1; }));
   CHECK(closed == std::map<int, int>{{0, 1}, {1, 1}});
 }
 
