@@ -70,11 +70,14 @@ void CoordinatorFingerprint::add(const Coordinator& coordinator, Coordinator::Ti
   for (const AttemptRecord::Part& member : impl.attempt->members_) {
     key += member.facts.host;
     put(key, member.open | member.gone.has_value() << 1 | member.notice.has_value() << 2 |
-                 member.outcome.has_value() << 3);
+                 member.outcome.has_value() << 3 | member.so_far.has_value() << 4);
+    put(key, member.so_far && member.so_far->root);
     put(key, member.outcome && member.outcome->complete);
     put(key, member.outcome && member.outcome->root);
     put(key, member.gone ? static_cast<int>(*member.gone) : -1);
   }
+  put(key, impl.attempt->looked_early_);
+  put(key, impl.attempt->told_ ? impl.attempt->told_->rank : -1);
   put(key, impl.attempt->stopped_at_ ? static_cast<int64_t>(*impl.attempt->stopped_at_) : -1);
   for (const AttemptRecord::Arrival& arrival : impl.attempt->arrivals_)
     put(key, arrival.node * 2 + arrival.loss);
@@ -190,6 +193,22 @@ TEST_CASE("explored: two fixed nodes that fail, crash and fall silent") {
            .max_restarts = 1,
            .mishaps = {.failures = 2, .crashes = 1, .silences = 1}},
           10'000);
+}
+
+TEST_CASE("explored: two fixed nodes that fail or are lost, and take long to stop") {
+  explore({.min = 2,
+           .max = 2,
+           .max_restarts = 1,
+           .mishaps = {.failures = 2, .silences = 1, .lingers = 2}},
+          10'000);
+}
+
+TEST_CASE("explored: two fixed nodes that fail or are signalled, and take long to stop") {
+  explore({.min = 2, .max = 2, .mishaps = {.failures = 2, .signals = 1, .lingers = 2}}, 5'000);
+}
+
+TEST_CASE("explored: three fixed nodes that fail and take long to stop") {
+  explore({.min = 3, .max = 3, .nodes = 3, .mishaps = {.failures = 2, .lingers = 3}}, 2'000);
 }
 
 TEST_CASE("explored: two fixed nodes without a budget") {

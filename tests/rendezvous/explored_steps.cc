@@ -41,6 +41,8 @@ bool possible(const World& world, Step step, size_t i) {
       return linked && world.left.signals > 0;
     case Step::kRestart:
       return linked && world.left.restarts > 0;
+    case Step::kLinger:
+      return linked && agent.work == Work::kStopping && world.left.lingers > 0;
   }
   return false;
 }
@@ -111,6 +113,10 @@ void mishap(World& world, Step step, size_t i) {
     case Step::kRestart:
       --world.left.restarts;
       world.send(i, {Up::kRestart});
+      break;
+    case Step::kLinger:
+      --world.left.lingers;
+      world.send(i, {Up::kEnding, agent.attempt, false, agent.failed});
       break;
     default:
       break;

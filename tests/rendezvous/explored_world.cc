@@ -64,6 +64,14 @@ void World::deliver_up(size_t from) {
     case Up::kNotice:
       coordinator.failed(id, {message.attempt, failure_of(from)}, now);
       break;
+    case Up::kEnding: {
+      NodeOutcome so_far;
+      so_far.attempt = message.attempt;
+      so_far.early = true;
+      if (message.failed) so_far.root = failure_of(from);
+      coordinator.ending(id, so_far, now);
+      break;
+    }
     case Up::kSettled: {
       NodeOutcome outcome;
       outcome.attempt = message.attempt;
@@ -131,7 +139,7 @@ void World::deliver_down(size_t to) {
       agent.work = Work::kStopping;
     }
   } else if (const auto* tell = std::get_if<action::Tell>(&message)) {
-    if (tell->verdict->attempt != agent.attempt) return;
+    if (tell->verdict->attempt != agent.attempt || tell->verdict->early) return;
     pending.must(!busy, "no verdict comes before its node has settled");
     agent.attempt = -1;
     agent.work = Work::kNone;
@@ -188,7 +196,18 @@ void World::on_assigned(const std::vector<action::Assign>& batch, Claims& claims
   noticed = false;
 }
 
+void World::on_told_early(const AttemptVerdict& verdict, Claims& claims) {
+  claims.must(verdict.attempt == attempt, "an early verdict is of the attempt that runs");
+  claims.must(verdict.root && verdict.root->rank >= 0, "it names a worker");
+  claims.must(!unsettled.empty(), "it comes while some have not settled");
+  early = verdict;
+}
+
 void World::on_told(const AttemptVerdict& verdict, Claims& claims) {
+  if (verdict.early) return on_told_early(verdict, claims);
+  const bool kept = !early || early->attempt != verdict.attempt ||
+                    (verdict.root && verdict.root->rank == early->root->rank);
+  claims.must(kept, "who was named early is the root");
   if (told && told->attempt == verdict.attempt) {
     const bool same =
         told->root.has_value() == verdict.root.has_value() &&
@@ -339,15 +358,18 @@ std::string World::key() const {
       put(key, static_cast<int64_t>(action.index()));
       if (const auto* welcome = std::get_if<action::Welcome>(&action)) put(key, welcome->resumed);
       if (const auto* stop = std::get_if<action::Stop>(&action)) put(key, stop->order.attempt);
-      if (const auto* tell = std::get_if<action::Tell>(&action)) put(key, tell->verdict->attempt);
+      if (const auto* tell = std::get_if<action::Tell>(&action))
+        put(key, tell->verdict->attempt * 2 + tell->verdict->early);
     }
   }
   for (int count : {left.failures, left.crashes, left.silences, left.reconnections, left.leaves,
-                    left.signals, left.restarts}) {
+                    left.signals, left.restarts, left.lingers}) {
     put(key, count);
   }
   for (size_t agent : excluded)
     put(key, static_cast<int64_t>(agent));
+  put(key, early ? early->attempt : -1);
+  put(key, early ? early->root->rank : -1);
   CoordinatorFingerprint::add(coordinator, now, key);
   return key;
 }

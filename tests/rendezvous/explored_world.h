@@ -39,6 +39,7 @@ struct Mishaps {
   int leaves = 0;
   int signals = 0;
   int restarts = 0;  // that somebody asks for
+  int lingers = 0;   // stops that take long
 };
 
 struct Setup {
@@ -53,7 +54,7 @@ struct Setup {
   const char* restart_backoff = "0";
 };
 
-enum class Up { kJoin, kNotice, kSettled, kLost, kLeft, kSignal, kRestart, kGoodbye };
+enum class Up { kJoin, kNotice, kEnding, kSettled, kLost, kLeft, kSignal, kRestart, kGoodbye };
 
 struct UpMessage {
   Up kind = Up::kJoin;
@@ -123,6 +124,7 @@ struct World {
   void take(Claims& claims);
   void on_assigned(const std::vector<action::Assign>& batch, Claims& claims);
   void on_told(const AttemptVerdict& verdict, Claims& claims);
+  void on_told_early(const AttemptVerdict& verdict, Claims& claims);
   void on_end(const JobEnd& end, Claims& claims);
   void on_first_notice(size_t from, const std::vector<Action>& actions, Claims& claims) const;
   void join(size_t agent);
@@ -145,6 +147,7 @@ struct World {
   bool noticed = false;
   int told_attempt = -1;
   std::optional<AttemptVerdict> told;
+  std::optional<AttemptVerdict> early;
   std::optional<JobEnd> ended;
   bool signalled = false;
   int restart_asked = -1;  // the last attempt that was to be ended for another
@@ -168,9 +171,10 @@ enum class Step {
   kLeave,
   kSignal,
   kRestart,
+  kLinger,
 };
 
-inline constexpr Step kLastStep = Step::kRestart;
+inline constexpr Step kLastStep = Step::kLinger;
 inline constexpr Step kLastFair = Step::kTime;
 
 // Whether agent `i` can take the step.
