@@ -55,7 +55,8 @@ class Policy(MusterTest):
         began = self.events("attempt_started")
         for event, attempt in zip(planned, began[1:]):
             waited_us = attempt["mono_us"] - event["mono_us"]
-            self.assertGreaterEqual(waited_us, (event["delay_ms"] - 1) * 1000)
+            # A timer counts from the beginning of its loop's turn, which is a while ago at times.
+            self.assertGreaterEqual(waited_us, event["delay_ms"] * 1000 * 0.8)
         self.assertIn("restarting in 200 ms (attempt 3 of 4)", run.err)
 
     def test_a_signal_ends_the_wait_for_a_restart(self):
