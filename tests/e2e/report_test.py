@@ -107,9 +107,10 @@ class Report(MusterTest):
             "--summary", self.path("s.json"), "--log-dir", log_dir, "--no-python", worker
         )
         harness.wait_until(lambda: os.path.exists(self.path("ready")), "the worker runs")
-        # The name that the kernel shows is all that muster has.
-        sender = f"echo -n slurmstepd >/proc/$$/comm; kill -TERM {run.pid}"
-        subprocess.run(["/bin/bash", "-c", sender], check=True)
+        # The name that the kernel shows is all that muster has; a batch system's step lives on.
+        sender = f"echo -n slurmstepd >/proc/$$/comm; kill -TERM {run.pid}; read _"
+        with subprocess.Popen(["/bin/bash", "-c", sender], stdin=subprocess.PIPE):
+            run.wait_for_message("SIGTERM")
         self.assert_code(run.wait(), 143)
         self.assertEqual(json.loads(self.file("s.json"))["stop"]["kind"], "stopped_by_scheduler")
         self.assertIn("slurmstepd", run.err)
