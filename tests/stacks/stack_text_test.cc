@@ -53,7 +53,12 @@ TEST_CASE("lines and their lengths are bounded, and the rest is counted") {
   const Lines lines = group_lines(ranks);
   CHECK(lines.size() == kMaxGroups);
   CHECK(lines.back() == "and 85 more groups");
-  CHECK(lines.front().size() == kMaxGroupText);
+  CHECK(lines.front().size() <= kMaxGroupText);
+  CHECK(lines.front().size() > 300);
+  std::vector<RankActivity> scattered;
+  for (int rank = 0; rank < 1'000; rank += 2)
+    scattered.push_back({rank, "x"});
+  CHECK(group_lines(scattered).front().size() == kMaxGroupText);
 }
 
 TEST_CASE("the groups of several nodes are one set of groups") {
@@ -62,6 +67,19 @@ TEST_CASE("the groups of several nodes are one set of groups") {
   b.groups = {"ranks 4-5: a", "rank 6: nothing could be seen"};
   CHECK(merged_groups({a, b}) == Lines{"ranks 0-1, 3-5: a", "rank 2 differs: b: c",
                                        "rank 6 differs: nothing could be seen"});
+}
+
+TEST_CASE("long texts of several nodes are alike however long the lists of their ranks are") {
+  const std::string text(1'000, 'x');
+  std::vector<event::EvidenceSaved> saved(3);
+  for (int node = 0; node < 3; ++node) {
+    std::vector<RankActivity> ranks;
+    for (int rank = 0; rank < 4; ++rank)
+      ranks.push_back({node == 2 ? 1'000 + 2 * rank : 4 * node + rank, text});
+    saved[static_cast<size_t>(node)].groups = group_lines(ranks);
+  }
+  CHECK(merged_groups(saved).size() == 1);
+  CHECK(odd_ranks(saved).ranks.empty());
 }
 
 TEST_CASE("lines of another's making are left out") {

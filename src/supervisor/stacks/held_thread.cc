@@ -48,21 +48,45 @@ ThreadRegisters from_kernel(const KernelRegisters& raw) {
 #error "stacks are read on x86-64 and AArch64"
 #endif
 
+// By it the kernel tells that a thread stands.
+class ChildSignalBlocked {
+ public:
+  ChildSignalBlocked() {
+    ::sigemptyset(&child_);
+    ::sigaddset(&child_, SIGCHLD);
+    ::pthread_sigmask(SIG_BLOCK, &child_, &before_);
+  }
+  ChildSignalBlocked(const ChildSignalBlocked&) = delete;
+  ChildSignalBlocked& operator=(const ChildSignalBlocked&) = delete;
+  ~ChildSignalBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+  // Until it comes; false when the time is over.
+  bool wait_until(Clock::time_point deadline) const {
+    const auto left = std::chrono::nanoseconds(deadline - Clock::now()).count();
+    if (left <= 0) return false;
+    const timespec time{0, static_cast<long>(std::min<int64_t>(left, 999'999'999))};
+    ::sigtimedwait(&child_, nullptr, &time);
+    return true;
+  }
+
+ private:
+  sigset_t child_{};
+  sigset_t before_{};
+};
+
+// What it stands for: a signal of its own, which it still has to get, or 0.
+int own_signal(int status) {
+  return status >> 16 == PTRACE_EVENT_STOP ? 0 : WSTOPSIG(status);
+}
+
 // Attached until it goes.
 class Hold {
  public:
-  explicit Hold(int tid) : tid_(tid) {
-    // By it the kernel tells that the thread stands.
-    sigset_t child;
-    ::sigemptyset(&child);
-    ::sigaddset(&child, SIGCHLD);
-    ::pthread_sigmask(SIG_BLOCK, &child, &before_);
-  }
+  explicit Hold(int tid) : tid_(tid) {}
   Hold(const Hold&) = delete;
   Hold& operator=(const Hold&) = delete;
   ~Hold() {
-    if (stands_) ::ptrace(PTRACE_DETACH, tid_, nullptr, signal_);
-    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+    if (stands_) ::ptrace(PTRACE_DETACH, tid_, nullptr, static_cast<long>(signal_));
   }
 
   Result<void> take() {
@@ -89,29 +113,35 @@ class Hold {
       const int got = ::waitpid(tid_, &status, __WALL | WNOHANG);
       if (got < 0 && errno != EINTR) return errno_error(errno, "wait");
       if (got == tid_) return look(status);
-      const auto left = std::chrono::nanoseconds(deadline - Clock::now()).count();
-      if (left <= 0) return Error{ETIMEDOUT, "it does not stand still: it is in the kernel"};
-      const timespec time{0, static_cast<long>(left)};
-      sigset_t child;
-      ::sigemptyset(&child);
-      ::sigaddset(&child, SIGCHLD);
-      ::sigtimedwait(&child, nullptr, &time);
+      if (!child_signal_.wait_until(deadline))
+        return Error{ETIMEDOUT, "it does not stand still: it is in the kernel"};
     }
   }
 
   Result<void> look(int status) {
     if (!WIFSTOPPED(status)) return Error{ESRCH, "it is gone"};
     stands_ = true;
-    // It stands because of a signal of its own, which it still has to get.
-    if (status >> 16 != PTRACE_EVENT_STOP) signal_ = WSTOPSIG(status);
+    signal_ = own_signal(status);
     return {};
   }
 
   const int tid_;
-  sigset_t before_{};
+  const ChildSignalBlocked child_signal_;
   bool stands_ = false;
-  long signal_ = 0;
+  int signal_ = 0;
 };
+
+// True if there is nothing left to wait for.
+bool let_one_go(int tid) {
+  int status = 0;
+  const int got = ::waitpid(tid, &status, __WALL | WNOHANG);
+  if (got < 0) return errno != EINTR;
+  if (got != tid) return false;
+  if (WIFSTOPPED(status)) {
+    ::ptrace(PTRACE_DETACH, tid, nullptr, static_cast<long>(own_signal(status)));
+  }
+  return true;
+}
 
 uint64_t take_hex(std::string_view& text) {
   uint64_t number = 0;
@@ -139,6 +169,15 @@ bool read_memory(int pid, uint64_t address, void* out, size_t size) {
   iovec local{out, size};
   iovec remote{reinterpret_cast<void*>(address), size};  // NOLINT(performance-no-int-to-ptr)
   return ::process_vm_readv(pid, &local, 1, &remote, 1, 0) == static_cast<ssize_t>(size);
+}
+
+void let_go(std::vector<int>& tids, Milliseconds patience) {
+  const ChildSignalBlocked child_signal;
+  const Clock::time_point deadline = Clock::now() + patience;
+  for (;;) {
+    std::erase_if(tids, let_one_go);
+    if (tids.empty() || !child_signal.wait_until(deadline)) return;
+  }
 }
 
 Result<ThreadCopy> copy_thread(int pid, int tid, std::string_view maps, size_t max_stack) {

@@ -8,6 +8,7 @@
 #include <string_view>
 #include <vector>
 
+#include "loop/loop.h"
 #include "loop/result.h"
 
 namespace muster {
@@ -35,8 +36,12 @@ struct ThreadCopy {
 uint64_t mapping_end(std::string_view maps, uint64_t address);
 
 // Holds the thread still with ptrace, copies, lets it go. The error says why it cannot be
-// seen.
+// seen; ETIMEDOUT: it may come to a stand later, and has to be let go then.
 Result<ThreadCopy> copy_thread(int pid, int tid, std::string_view maps, size_t max_stack);
+
+// Lets threads go that came to a stand after their time. What does not by `patience` stays in
+// `tids`.
+void let_go(std::vector<int>& tids, Milliseconds patience);
 
 // Reads another process's memory; false if that is not there.
 bool read_memory(int pid, uint64_t address, void* out, size_t size);

@@ -3,6 +3,7 @@
 
 #include <cxxabi.h>
 #include <elfutils/libdwfl.h>
+#include <errno.h>
 #include <stdlib.h>
 
 #include <cstring>
@@ -14,6 +15,9 @@
 namespace muster {
 
 namespace {
+
+// At the end, for threads that did not stand in their time.
+constexpr Milliseconds kLastPatience{500};
 
 std::string base_name(const char* path) {
   const std::string text = path == nullptr ? "" : path;
@@ -183,6 +187,10 @@ std::string not_to_be_held(const ThreadView& thread) {
 
 }  // namespace
 
+NativeStacks::~NativeStacks() {
+  let_go(late_, kLastPatience);
+}
+
 void NativeStacks::add(ProcessView& process) {
   const std::string maps =
       read_proc_file("/proc/" + std::to_string(process.pid) + "/maps").value_or("");
@@ -190,11 +198,13 @@ void NativeStacks::add(ProcessView& process) {
   for (ThreadView& thread : process.threads) {
     thread.native_trouble = not_to_be_held(thread);
     if (!thread.native_trouble.empty()) continue;
+    let_go(late_, Milliseconds(0));
     Result<ThreadCopy> copy = copy_thread(process.pid, thread.tid, maps, kMaxStack);
     if (copy) {
       copies.emplace_back(&thread, std::move(*copy));
     } else {
       thread.native_trouble = copy.error().message;
+      if (copy.error().code == ETIMEDOUT) late_.push_back(thread.tid);
     }
   }
   if (copies.empty()) return;

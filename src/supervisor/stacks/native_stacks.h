@@ -4,6 +4,7 @@
 #include <map>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "supervisor/stacks/thread_view.h"
 
@@ -20,6 +21,11 @@ class NativeStacks {
   static constexpr size_t kMaxFrames = 128;
   static constexpr size_t kMaxStack = size_t{512} * 1024;
 
+  NativeStacks() = default;
+  NativeStacks(const NativeStacks&) = delete;
+  NativeStacks& operator=(const NativeStacks&) = delete;
+  ~NativeStacks();
+
   void add(ProcessView& process);
 
  private:
@@ -27,6 +33,7 @@ class NativeStacks {
 
   using Place = std::pair<std::string, uint64_t>;  // a module's path, an address in it
   std::map<Place, NativeFrame> known_;
+  std::vector<int> late_;  // threads that did not stand in time, and may still come to
 };
 
 // "int muster::(anonymous namespace)::f<int>(char const*)" is

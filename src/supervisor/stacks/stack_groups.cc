@@ -17,6 +17,9 @@ namespace {
 // Of all nodes together; a line that names more is not from us.
 constexpr size_t kMaxMergedRanks = 100'000;
 constexpr std::string_view kUnseen = "nothing could be seen";
+// What stays of a text, however long the list of its ranks: like texts of several nodes are
+// compared by what is left of them.
+constexpr size_t kMaxText = 320;
 
 // The ranks that a line of group_lines() is about; what is left of it is its text.
 std::vector<int> take_ranks(std::string_view& line) {
@@ -41,13 +44,18 @@ std::vector<int> take_ranks(std::string_view& line) {
 // By what they do. Who is awake for a moment where others sleep does what they do.
 std::map<std::string, std::vector<int>> by_activity(const std::vector<RankActivity>& ranks) {
   constexpr std::string_view kAwake = "running: ";
+  auto text_of = [](const RankActivity& rank) {
+    return std::string_view(rank.text).substr(0, kMaxText);
+  };
   std::set<std::string_view> texts;
   for (const RankActivity& rank : ranks)
-    texts.insert(rank.text);
+    texts.insert(text_of(rank));
   std::map<std::string, std::vector<int>> found;
   for (const RankActivity& rank : ranks) {
-    std::string_view text = rank.text;
-    const std::string_view calls = text.starts_with(kAwake) ? text.substr(kAwake.size()) : text;
+    std::string_view text = text_of(rank);
+    std::string_view calls = rank.text;
+    if (calls.starts_with(kAwake)) calls.remove_prefix(kAwake.size());
+    calls = calls.substr(0, kMaxText);
     found[std::string(texts.count(calls) != 0 ? calls : text)].push_back(rank.rank);
   }
   return found;
