@@ -56,6 +56,14 @@ class DeathTest(OperationsTest):
         self.assertEqual(summary["root_cause"]["rank"], 2)
         self.assertEqual(self.events("collectives_found")[0]["found"][0]["kind"], "died")
 
+    def test_what_the_only_rank_was_in_is_told(self):
+        # Nobody is left to be stopped.
+        run = self.job(f"in=all_reduce={GRADIENTS}", "say=in", "kill=9", workers=1)
+        run.wait()
+        self.assertEqual(run.code, 137, run.err)
+        self.assertIn("rank 0 died in all_reduce #1 (4.2 MB, float32)", run.err)
+        self.assertEqual(self.last_summary()["collectives"][0]["kind"], "died")
+
     def test_who_waited_for_a_killed_rank_is_told(self):
         os.mkfifo(self.path("gate"))
         run = self.job(

@@ -10,6 +10,7 @@
 #include "loop/check.h"
 #include "supervisor/diagnosis/wait_status.h"
 #include "supervisor/job/gather.h"
+#include "supervisor/job/known_operations.h"
 #include "supervisor/job/outcome.h"
 #include "supervisor/job/recording.h"
 #include "supervisor/workers/proc_fs.h"
@@ -53,6 +54,7 @@ void Job::on_assignment(const Assignment& assignment) {
 }
 
 void Job::start_attempt() {
+  record_unjudged();
   stage_ = Stage::kRunning;
   undrained_.clear();
   spawn_failed_.reset();
@@ -242,6 +244,8 @@ void Job::note_failure(int rank, const WorkerEnd& end) {
 void Job::on_hold_over(int rank) {
   hold_.reset();
   if (stage_ == Stage::kRunning) begin_stop(SIGTERM, StopReason::kFailure);
+  // All are gone already, and nobody had to be stopped.
+  if (!stopped_) operations_ = known_operations(*parts_.recorder.state().current(), *pages_);
   fail_of(rank);
   settle_if_quiet();
 }

@@ -127,6 +127,7 @@ class Job {
   void fail(const event::FailureFound& preliminary);
   void stop_here(const event::SignalReceived& signal, bool kill);
   void stop_everywhere(const event::SignalReceived& signal, bool kill);
+  void record_unjudged();
   void record_failure(event::FailureFound failure);
   void tell_early();
   NodeOutcome outcome_for(const AttemptEnds& ends) const;
@@ -156,6 +157,7 @@ class Job {
   std::vector<KnownRank> operations_;  // when this attempt's first stop began
   Owned<Timer> early_;                 // from a failure's stop to what is told before its end
   bool gathering_early_ = false;
+  std::optional<AttemptVerdict> unjudged_;    // this node's own, until the one for all comes
   std::optional<event::FailureFound> stuck_;  // a worker that hangs in the kernel, found alive
   std::optional<event::SpawnFailed> spawn_failed_;
   std::set<int> undrained_;  // local ranks whose streams have not reached their end

@@ -110,6 +110,7 @@ void Job::report_outcome(const std::vector<Evidence>& evidence) {
   outcome.trouble = trouble_;
   operations_.clear();
   stage_ = Stage::kWaiting;
+  unjudged_ = own_verdict(outcome, ends);
   if (early_end_) return end(*early_end_);
   if (!alone_) return parts_.link.settled(outcome);
   on_verdict(own_verdict(outcome, ends));
@@ -119,6 +120,7 @@ void Job::report_outcome(const std::vector<Evidence>& evidence) {
 void Job::on_verdict(const AttemptVerdict& verdict) {
   if (stage_ == Stage::kEnded) return;
   if (verdict.early) return record_failure(*verdict.root);
+  unjudged_.reset();
   const bool own_root = verdict.root && verdict.root->node == assignment_.node;
   root_error_file_ = own_root ? error_files_[verdict.root->rank] : "";
   error_files_.clear();
@@ -150,6 +152,12 @@ void Job::on_verdict(const AttemptVerdict& verdict) {
                                                  verdict.delay_ms});
 }
 
+// The coordinator was lost before it judged: of what failed here at least the own cause is told.
+void Job::record_unjudged() {
+  const std::optional<AttemptVerdict> left = std::exchange(unjudged_, std::nullopt);
+  if (left && left->root && !shows_victim(*left->root)) record_failure(*left->root);
+}
+
 void Job::record_failure(event::FailureFound failure) {
   if (is_known(parts_.recorder.state(), failure)) return;  // told early
   add_known(failure, parts_.recorder.state(), parts_.logs);
@@ -171,6 +179,7 @@ void Job::end_alone() {
 
 void Job::end(const JobEnd& how) {
   MUST(!group_);
+  record_unjudged();
   stage_ = Stage::kEnded;
   event::JobEnded ended{how.outcome, how.exit_code, how.why, how.kind};
   // Where nobody decides for all nodes, it is known here who asked for it.
