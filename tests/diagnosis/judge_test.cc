@@ -122,9 +122,15 @@ TEST_CASE("what our signal makes a worker do shows nothing of its own") {
       "  File \"train.py\", line 41, in <module>\n"
       "    step()\n"
       "KeyboardInterrupt\n";
-  const AttemptEnds ends = judge(std::vector{interrupted, stopped(exited(1, 143)),
-                                             stopped(killed(3, SIGABRT)), stopped(exited(4, 0))});
-  REQUIRE(ends.stopped.size() == 4);
+  Evidence preempted = stopped(exited(5, 1));  // its handler raised
+  preempted.stderr_tail =
+      "Traceback (most recent call last):\n"
+      "  File \"train.py\", line 7, in save_and_end\n"
+      "RuntimeError: received SIGTERM\n";
+  const AttemptEnds ends =
+      judge(std::vector{interrupted, stopped(exited(1, 143)), stopped(killed(3, SIGABRT)),
+                        stopped(exited(4, 0)), preempted});
+  REQUIRE(ends.stopped.size() == 5);
   for (const event::FailureFound& one : ends.stopped)
     CHECK(one.kind == "");
 }

@@ -158,6 +158,16 @@ TEST_CASE("a rank of which its node tells nothing can be blamed too") {
   CHECK(found.root->local_rank == 1);
 }
 
+TEST_CASE("a rank that failed beyond those that its node lists does not hang") {
+  Record record;
+  record.failed(0, victim(0, "5", 0, "collective_timeout"));
+  record.settles(0, {victim(0, "5", 0, "collective_timeout")});
+  record.settles(1);
+  record.of(2).more_failed = "5";
+  record.settles(2, {victim(4, "", 100)});
+  CHECK(record.guilty() == "0 | 4");
+}
+
 TEST_CASE("the one rank of all nodes that did not give up waiting is hung") {
   Record record;
   auto late = [](int rank) { return victim(rank, "", rank, "collective_timeout"); };
@@ -172,6 +182,11 @@ TEST_CASE("the one rank of all nodes that did not give up waiting is hung") {
   SUBCASE("two") {
     record.settles(2, {late(4)});
     CHECK(record.guilty() == "0 | 1 2 4");
+  }
+  SUBCASE("one, where a node has failures beyond those it lists") {
+    record.of(2).more_failed = "3,5";  // 3 is not its own
+    record.settles(2, {late(4)});
+    CHECK(record.guilty() == "3 | 0 1 2 4");
   }
 }
 

@@ -18,7 +18,8 @@ constexpr int kExitedWith1 = 1 << 8;  // as wait(2) has it
 
 // What a program raises because of our signal, and not before it.
 bool is_reaction(const event::FailureFound& failure) {
-  constexpr std::string_view kRaised[] = {"KeyboardInterrupt", "SystemExit", "SignalException"};
+  constexpr std::string_view kRaised[] = {"KeyboardInterrupt", "SystemExit", "SignalException",
+                                          "SIGTERM",           "signal 15",  "Terminated"};
   return std::any_of(std::begin(kRaised), std::end(kRaised), [&](std::string_view name) {
     return failure.message.find(name) != std::string::npos;
   });

@@ -136,7 +136,12 @@ NodeOutcome outcome_of(const JobState& state, const AttemptEnds& ends) {
                         [](const event::FailureFound& one) { return !one.kind.empty(); });
   if (outcome.suspects.size() > kMaxSuspects) outcome.suspects.resize(kMaxSuspects);
   std::vector<event::FailureFound> failures = ends.failures;
-  add_groups(outcome.victims, keep_first_causes(failures));
+  const std::vector<event::FailureFound> rest = keep_first_causes(failures);
+  add_groups(outcome.victims, rest);
+  std::vector<int> more;
+  for (const event::FailureFound& failure : rest)
+    more.push_back(failure.rank);
+  outcome.more_failed = format_ranges(std::move(more));
   if (failures.empty()) return outcome;
   outcome.root = failures.front();
   outcome.others.assign(failures.begin() + 1, failures.end());

@@ -235,14 +235,24 @@ AttemptEnds AttemptRecord::ends(const event::CollectivesFound& collectives) cons
         ends.finished.push_back(facts.first_rank + i);
       continue;
     }
-    for (int rank : parse_ranges(member.outcome->finished, static_cast<size_t>(facts.workers))) {
-      if (rank >= facts.first_rank && rank < facts.first_rank + facts.workers)
-        ends.finished.push_back(rank);
-    }
+    for (int rank : ranks_of(member, &NodeOutcome::finished))
+      ends.finished.push_back(rank);
   }
   std::sort(ends.finished.begin(), ends.finished.end());
   add_unknown(ends);
   return ends;
+}
+
+// Its own among those that its outcome names there.
+std::vector<int> AttemptRecord::ranks_of(const Part& member, std::string NodeOutcome::*ranges) {
+  if (!member.outcome) return {};
+  const Member& facts = member.facts;
+  std::vector<int> ranks =
+      parse_ranges((*member.outcome).*ranges, static_cast<size_t>(facts.workers));
+  std::erase_if(ranks, [&](int rank) {
+    return rank < facts.first_rank || rank >= facts.first_rank + facts.workers;
+  });
+  return ranks;
 }
 
 // Ranks of which nothing was told, though it matters that they were there.
@@ -252,6 +262,9 @@ void AttemptRecord::add_unknown(AttemptEnds& ends) const {
     known.insert(failure.rank);
   for (const event::FailureFound& failure : failures(false))
     known.insert(failure.rank);
+  for (const Part& member : members_)
+    for (int rank : ranks_of(member, &NodeOutcome::more_failed))
+      known.insert(rank);
   std::set<int> told = known;
   for (const event::FailureFound& stopped : ends.stopped)
     told.insert(stopped.rank);

@@ -104,6 +104,7 @@ class AttemptRecord {
   std::vector<event::FailureFound> failures_of(int node) const;
   std::vector<event::FailureFound> failures(bool before_the_stop) const;
   AttemptEnds ends(const event::CollectivesFound& collectives) const;
+  static std::vector<int> ranks_of(const Part& member, std::string NodeOutcome::*ranges);
   void add_unknown(AttemptEnds& ends) const;
   void place(event::FailureFound& failure) const;
   bool stays(const event::FailureFound& root) const;

@@ -80,6 +80,7 @@ void describe(A&& a, NodeOutcome& o) {
   a("trouble", o.trouble);
   a("suspects", o.suspects);
   a("finished", o.finished);
+  a("more_failed", o.more_failed);
   a("step", o.step);
 }
 

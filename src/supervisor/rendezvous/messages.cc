@@ -149,6 +149,7 @@ struct Fitter {
   }
   void fit(NodeOutcome& outcome) {
     outcome.finished = cut_ranges(outcome.finished, max_text);
+    outcome.more_failed = cut_ranges(outcome.more_failed, max_text);
     fit<NodeOutcome>(outcome);
   }
   void fit(std::vector<event::CollectiveFinding>& findings) {

@@ -99,6 +99,8 @@ struct NodeOutcome {
   // nothing), at most kMaxSuspects: one of them may be to blame.
   std::vector<event::FailureFound> suspects{};
   std::string finished{};  // ranks that had ended with 0 before the stop
+  // Ranks that had failed by then, beyond those in `root` and `others`.
+  std::string more_failed{};
 };
 inline constexpr size_t kMaxSuspects = 8;
 
