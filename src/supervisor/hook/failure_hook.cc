@@ -34,8 +34,12 @@ void FailureHook::run(std::string verdict) {
   waiting_.push_back(std::move(verdict));
   if (waiting_.size() > kMaxWaiting) {
     waiting_.pop_front();
-    callbacks_.on_trouble("a verdict was left out: " + std::to_string(kMaxWaiting) +
-                          " newer ones wait for it");
+    // We may be told from inside of what records it.
+    loop_.post([this, guard = std::weak_ptr<bool>(alive_)] {
+      if (guard.expired()) return;
+      callbacks_.on_trouble("a verdict was left out: " + std::to_string(kMaxWaiting) +
+                            " newer ones wait for it");
+    });
   }
   if (!running_) start_next();
 }
