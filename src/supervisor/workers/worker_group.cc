@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -33,6 +34,15 @@ constexpr Milliseconds kLateGrace{2'000};
 constexpr Milliseconds kRecheck{20};
 // Processes that beget others without end must not flood the events.
 constexpr int kMaxTold = 256;
+
+// Its stacks are what is wanted. All ranks that dump their memory at once fill a disk, and none of
+// them heeds another signal meanwhile. A limit of 1 forbids a core to a program, too.
+void forbid_core(int pid) {
+  rlimit limit{};
+  if (::prlimit(pid, RLIMIT_CORE, nullptr, &limit) != 0) return;
+  limit.rlim_cur = std::min<rlim_t>(1, limit.rlim_max);
+  ::prlimit(pid, RLIMIT_CORE, &limit, nullptr);
+}
 
 }  // namespace
 
@@ -240,6 +250,7 @@ void WorkerGroup::Impl::apply(const StopStep& step) {
   const bool to_group = step.target == StopTarget::kGroup;
   for (const auto& [pid, rank] : living) {
     const bool aborts = !to_group && hung.count(rank) != 0;
+    if (aborts) forbid_core(pid);
     signal_worker(pid, aborts ? SIGABRT : step.signal, to_group, reason);
   }
   // A worker that was stopped (SIGSTOP) could not act on the signal.
