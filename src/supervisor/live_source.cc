@@ -11,10 +11,12 @@ namespace muster {
 
 LiveSource::LiveSource(Loop& loop, Parts parts)
     : parts_(std::move(parts)),
-      sampler_(loop, {[this]() -> const JobState& { return state(); }, parts_.logs, parts_.plan,
-                      kProc, [this](int local_rank) { return parts_.job.page(local_rank); },
-                      look_interval(parts_.plan.options.hang_timeout),
-                      [this](int local_rank) { return parts_.job.progress_file(local_rank); }}) {
+      sampler_(loop,
+               {[this]() -> const JobState& { return state(); }, parts_.logs, parts_.plan, kProc,
+                [this](int local_rank) { return parts_.job.page(local_rank); },
+                look_interval(parts_.plan.options.hang_timeout),
+                [this](int local_rank) { return parts_.job.progress_file(local_rank); },
+                [this](Clock::time_point since) { return parts_.saver.looked_since(since); }}) {
   if (parts_.run_dir.empty()) return;
   keeper_.emplace(
       loop, parts_.run_dir,

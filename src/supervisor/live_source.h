@@ -33,6 +33,7 @@ class LiveSource final : public JobSource {
     Rendezvous& link;
     Job& job;
     EvidenceRounds& evidence;
+    const EvidenceSaver& saver;
   };
   LiveSource(Loop& loop, Parts parts);
 

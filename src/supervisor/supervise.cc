@@ -210,7 +210,7 @@ Result<void> Run::build_logs() {
 Result<void> Run::build_status() {
   auto status =
       LiveStatus::start(loop_, LiveSource::Parts{recorder_, launch_.plan, logs_->run_dir(), *logs_,
-                                                 *link_, *job_, evidence_rounds_});
+                                                 *link_, *job_, evidence_rounds_, *evidence_});
   if (!status) return status.error();
   status_ = std::move(*status);
   recorder_.observe([this](const JobState&, const Event& event) {
@@ -255,7 +255,13 @@ void Run::end_stall(const std::vector<event::EvidenceSaved>& saved) {
   const HangAction action = launch_.plan.options.hang_action;
   const Stall stall = stall_watch_->look_closer(saved);
   if (action == HangAction::kDump) return;
-  link_->hung(hung_failure(recorder_.state(), stall, action == HangAction::kRestart, saved));
+  // What is known is as old as the round was long: somebody may have gone on meanwhile.
+  stall_watch_->confirm([this, action, stall, saved] {
+    response_ = Timer::start(loop_, Milliseconds(0), [this, action, stall, saved] {
+      if (ended_) return;
+      link_->hung(hung_failure(recorder_.state(), stall, action == HangAction::kRestart, saved));
+    });
+  });
 }
 
 NodeFacts Run::facts() const {

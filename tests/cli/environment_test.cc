@@ -125,8 +125,10 @@ TEST_CASE_FIXTURE(PlanFixture, "so is the file for its progress") {
   const std::string name = "MUSTER_PROGRESS";
   CHECK(variable(plan({"x"}), 0, name, std::nullopt, {"", "", "", "", "/proc/7/fd/8"}) ==
         "/proc/7/fd/8");
+  // Whoever writes into it without a question must not fail.
+  CHECK(variable(plan({"x"}), 0, name) == "/dev/null");
   environment.emplace_back(name + "=/proc/1/fd/3");
-  CHECK(variable(plan({"x"}), 0, name) == "");
+  CHECK(variable(plan({"x"}), 0, name) == "/dev/null");
 }
 
 TEST_CASE_FIXTURE(PlanFixture,

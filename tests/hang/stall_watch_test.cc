@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 
+#include <algorithm>
 #include <chrono>
 
 #include "job/job_story.h"
@@ -25,6 +26,7 @@ struct StallWatchTest : LoopTest {
   bool hosting = true;
   std::vector<int64_t> quiet_us = {0, 0, 0};
   std::string odd_channel = "futex_wait_queue";  // of rank 1
+  int64_t age_us = 0;  // of what is known of the ranks
   int looks = 0;
   int hurries = 0;
   std::vector<Stall> acted;
@@ -53,7 +55,7 @@ struct StallWatchTest : LoopTest {
     for (int rank = 0; rank < 3; ++rank) {
       RankSample& sample = samples.emplace_back();
       sample.rank = rank;
-      sample.time_us = unix_now_us();
+      sample.time_us = unix_now_us() - age_us;
       sample.alive_us = sample.time_us - quiet_us[static_cast<size_t>(rank)];
       sample.state = 'S';
       sample.wait_channel = rank == 1 ? odd_channel : "futex_wait_queue";
@@ -113,6 +115,46 @@ TEST_CASE_FIXTURE(StallWatchTest, "who differs by the stacks is told once, and s
   REQUIRE(looks_again());
   CHECK(story.events.size() == told);
   CHECK(acted.size() == 1);
+}
+
+TEST_CASE_FIXTURE(StallWatchTest, "whoever is to act learns whether it lasts by newer looks") {
+  start(Milliseconds(4'000));
+  quiet_us = {5 * kSecond, 5 * kSecond, 5 * kSecond};
+  bool confirmed = false;
+  watch->confirm([&] { confirmed = true; });
+  REQUIRE(stalls());
+  CHECK_FALSE(confirmed);  // there was nothing to confirm
+  SUBCASE("it does") {
+    age_us = 10 * kSecond;  // what is known of the ranks is from before
+    watch->confirm([&] { confirmed = true; });
+    REQUIRE(looks_again(4));
+    CHECK_FALSE(confirmed);
+    age_us = 0;
+    CHECK(loop.run_until([&] { return confirmed; }, Milliseconds(20'000)));
+  }
+  SUBCASE("it does not") {
+    watch->confirm([&] { confirmed = true; });
+    quiet_us[1] = 0;
+    REQUIRE(loop.run_until([this] { return !attempt().stall; }, Milliseconds(20'000)));
+    quiet_us[1] = 5 * kSecond;
+    REQUIRE(stalls());
+    REQUIRE(looks_again(4));
+    CHECK_FALSE(confirmed);
+  }
+}
+
+TEST_CASE_FIXTURE(StallWatchTest, "one that looks another way each time is not told for ever") {
+  start(Milliseconds(4'000));
+  quiet_us = {5 * kSecond, 5 * kSecond, 5 * kSecond};
+  REQUIRE(stalls());
+  for (int i = 0; i < 2 * StallWatch::kMaxTold; ++i) {
+    odd_channel = i % 2 == 0 ? "pipe_read" : "futex_wait_queue";
+    REQUIRE(looks_again(1));
+  }
+  const auto told = std::count_if(story.events.begin(), story.events.end(), [](const Event& one) {
+    return std::holds_alternative<event::StallFound>(one.body);
+  });
+  CHECK(told == StallWatch::kMaxTold);
 }
 
 TEST_CASE_FIXTURE(StallWatchTest, "a sign of life ends it, and who gave it is named") {

@@ -3,6 +3,7 @@
 
 #include <doctest/doctest.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <string>
@@ -62,4 +63,18 @@ TEST_CASE("what was written is read with its time, of a long file the end") {
   const ToldProgress last = file.write(lines);
   CHECK(last.progress.step == 1'000);
   CHECK(last.time_us >= first.time_us);
+}
+
+TEST_CASE("what a worker appends for weeks is given back, but for its end") {
+  ToldFile file;
+  std::string lines(size_t{1} << 20, 'x');
+  lines += "\nstep 7\n";
+  CHECK(file.write(lines).progress.step == 7);
+  struct stat info {};
+  REQUIRE(::fstat(file.fd.get(), &info) == 0);
+  CHECK(info.st_size == static_cast<off_t>(lines.size()));
+  CHECK(info.st_blocks * 512 <= 16 * 1024);
+  // It goes on where it was, and is read as before.
+  REQUIRE(::pwrite(file.fd.get(), "step 8\n", 7, info.st_size) == 7);
+  CHECK(read_told_progress(file.fd).progress.step == 8);
 }

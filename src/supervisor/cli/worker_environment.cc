@@ -96,7 +96,8 @@ Environment environment_for(const LaunchPlan& plan, const WorkerPlan& worker,
     if (!path.empty() || lookup(whole, name)) set_variable(whole, name, path);
   };
   set_own(worker_page::kVariable, files.page);
-  set_own(kProgressVariable, files.progress);
+  // Programs write into it without asking whether it is there.
+  set_variable(whole, kProgressVariable, files.progress.empty() ? "/dev/null" : files.progress);
   return whole;
 }
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <unordered_set>
 #include <utility>
 
 #include "supervisor/cli/ranges.h"
@@ -22,6 +23,8 @@ constexpr int kHaste = 5;
 // Of other nodes' samples, which come every ten seconds and a little later.
 constexpr Milliseconds kFresh{25'000};
 constexpr size_t kMaxRanges = 240;
+// What a look sees that comes later began after workers were asked for evidence.
+constexpr Milliseconds kAfterwards{2'000};
 
 int64_t unix_now_us() {
   const auto now = std::chrono::system_clock::now().time_since_epoch();
@@ -48,8 +51,10 @@ StallWatch::StallWatch(Loop& loop, Milliseconds hang_timeout, Parts parts)
 void StallWatch::observe(const Event& event) {
   if (std::holds_alternative<event::JobEnded>(event.body)) {
     timer_.reset();
+    doubt_.reset();
   } else if (std::holds_alternative<event::AttemptStarted>(event.body)) {
     seen_.reset();
+    doubt_.reset();
     if (threshold_.count() > 0 && !timer_) arm();
   }
 }
@@ -74,7 +79,7 @@ void StallWatch::look() {
   std::vector<RankSigns> signs;
   const StallFacts facts = stall_facts(
       {state, samples, waiters, unix_now_us(), Clock::now(), us(threshold_), us(kFresh)}, signs);
-  hurries_ = wants_haste(*attempt, signs);
+  hurries_ = doubt_ || wants_haste(*attempt, signs);
   if (hurries_) parts_.hurry();
   std::optional<Stall> stall = find_stall(facts);
   if (!stall) {
@@ -84,6 +89,28 @@ void StallWatch::look() {
   const bool same =
       seen_ && seen_->stall.kind == stall->kind && seen_->stall.suspects == stall->suspects;
   if (!same) begin(std::move(*stall), attempt->attempt);
+  resolve_doubt(signs, samples);
+}
+
+void StallWatch::confirm(std::function<void()> done) {
+  if (!seen_) return;
+  doubt_ = Doubt{unix_now_us() + std::chrono::microseconds(kAfterwards).count(), std::move(done)};
+  parts_.hurry();
+}
+
+void StallWatch::resolve_doubt(const std::vector<RankSigns>& signs,
+                               const std::vector<RankSample>& samples) {
+  if (!doubt_) return;
+  std::unordered_set<int> looked;
+  for (const RankSample& sample : samples)
+    if (sample.time_us > doubt_->since_us) looked.insert(sample.rank);
+  const bool all = std::all_of(signs.begin(), signs.end(), [&](const RankSigns& one) {
+    return !one.running || looked.contains(one.rank);
+  });
+  if (!all) return;
+  const std::function<void()> done = std::move(doubt_->done);
+  doubt_.reset();
+  done();
 }
 
 // Where looks are rare they get oftener when it may be about to stand still. Other nodes tell what
@@ -100,13 +127,17 @@ bool StallWatch::wants_haste(const AttemptState& attempt,
 void StallWatch::begin(Stall stall, int attempt) {
   const bool first = !seen_;
   const int64_t since_us = seen_ ? seen_->since_us : unix_now_us() - stall.quiet_us;
+  const int told = seen_ ? seen_->told : 0;
   seen_ = Seen{attempt, std::move(stall), since_us};
   const Stall found = seen_->stall;
+  seen_->told = told;
   tell(found);
   if (first && parts_.on_stall) parts_.on_stall(found);
 }
 
 void StallWatch::tell(const Stall& stall) {
+  if (seen_->told >= kMaxTold) return;
+  ++seen_->told;
   parts_.record(event::StallFound{seen_->attempt, stall.kind, ranges_text(stall.suspects),
                                   ranges_text(stall.waiting), seen_->since_us, stall.text});
 }
@@ -130,6 +161,7 @@ void StallWatch::end(const std::vector<RankSigns>& signs) {
   if (!alive.empty()) {
     how = cut_ranges(rank_ranges(alive), kMaxRanges) + (alive.size() == 1 ? " goes on" : " go on");
   }
+  doubt_.reset();
   const Seen seen = *std::exchange(seen_, std::nullopt);
   parts_.record(event::StallOver{seen.attempt, unix_now_us() - seen.since_us, how});
 }

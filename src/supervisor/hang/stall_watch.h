@@ -33,6 +33,9 @@ class StallWatch {
     // It stands still: once for each stall, after the event.
     std::function<void(const Stall&)> on_stall{};
   };
+  // How often one stall is told of at most, each time because it looks another way.
+  static constexpr int kMaxTold = 8;
+
   // `hang_timeout` 0: it never looks.
   StallWatch(Loop& loop, Milliseconds hang_timeout, Parts parts);
 
@@ -41,6 +44,10 @@ class StallWatch {
 
   // What its stacks tell of the stall that lasts; those who differ by them are recorded.
   Stall look_closer(const std::vector<event::EvidenceSaved>& saved);
+
+  // Calls `done` from the loop if the stall still lasts by looks that all ranks have had since now,
+  // never if it ends before.
+  void confirm(std::function<void()> done);
 
   // For the recorder's observers.
   void observe(const Event& event);
@@ -52,6 +59,7 @@ class StallWatch {
   void begin(Stall stall, int attempt);
   void tell(const Stall& stall);
   void end(const std::vector<RankSigns>& signs);
+  void resolve_doubt(const std::vector<RankSigns>& signs, const std::vector<RankSample>& samples);
 
   Loop& loop_;
   const Milliseconds threshold_;
@@ -61,9 +69,15 @@ class StallWatch {
     int attempt = 0;
     Stall stall;
     int64_t since_us = 0;  // unix
+    int told = 0;
+  };
+  struct Doubt {
+    int64_t since_us = 0;  // unix
+    std::function<void()> done;
   };
   std::optional<Seen> seen_;  // it stands still
-  bool hurries_ = false;      // it may soon
+  std::optional<Doubt> doubt_;
+  bool hurries_ = false;  // it may soon
   Owned<Timer> timer_;
 };
 

@@ -29,6 +29,8 @@ struct GpuWatch::Shared {
   bool stop = false;
   bool ended = false;
   std::vector<GpuReading> readings;
+  std::chrono::steady_clock::time_point asked{};  // since when nothing has come, if `reading`
+  bool reading = false;
 };
 
 GpuWatch::~GpuWatch() {
@@ -57,6 +59,7 @@ std::vector<GpuReading> GpuWatch::look() {
   const std::lock_guard lock(shared_->mutex);
   shared_->wanted = true;
   shared_->changed.notify_all();
+  if (shared_->reading && std::chrono::steady_clock::now() - shared_->asked > kStale) return {};
   return shared_->readings;
 }
 
@@ -69,9 +72,12 @@ void GpuWatch::run(const std::shared_ptr<Shared>& shared) {
       continue;
     }
     shared->wanted = false;
+    shared->reading = true;
+    shared->asked = std::chrono::steady_clock::now();
     lock.unlock();
     std::vector<GpuReading> readings = nvml->read();
     lock.lock();
+    shared->reading = false;
     shared->readings = std::move(readings);
   }
   shared->ended = true;

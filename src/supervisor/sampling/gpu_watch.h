@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -16,12 +17,15 @@ namespace muster {
 // the pool, not our end. Owned by the sampler.
 class GpuWatch {
  public:
+  static constexpr std::chrono::seconds kStale{45};  // looks come every ten
+
   GpuWatch() = default;
   ~GpuWatch();
   GpuWatch(const GpuWatch&) = delete;
   GpuWatch& operator=(const GpuWatch&) = delete;
 
-  // What the last look found, and a new look begins.
+  // What the last look found, and a new look begins. Nothing where the driver has not answered for
+  // kStale: a GPU that was in use then says nothing of now.
   std::vector<GpuReading> look();
 
  private:

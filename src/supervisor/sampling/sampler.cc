@@ -330,13 +330,18 @@ void Sampler::take_life(const Work& work, size_t at, Measured& measured) {
   const int64_t elapsed_us =
       measured.at == Clock::time_point{} ? 0 : us_between(measured.at, work.looked);
   Activity activity = worker.activity;
+  const bool disturbed = elapsed_us > 0 && parts_.disturbed && parts_.disturbed(measured.at);
+  if (disturbed && activity == Activity::kAlive) activity = Activity::kBetween;
   for (const Work::Output& output : worker.outputs) {
     if (output.last_us > sample.last_output_us) activity = Activity::kAlive;
     sample.last_output_us = std::max(sample.last_output_us, output.last_us);
   }
   const PageNews& news = worker.news;
-  if (worker.told.time_us > measured.told_us) activity = Activity::kAlive;
-  measured.told_us = std::max(measured.told_us, worker.told.time_us);
+  // Another time, if only because the clock was set back.
+  if (worker.told.time_us != 0 && worker.told.time_us != measured.told_us) {
+    activity = Activity::kAlive;
+    measured.told_us = worker.told.time_us;
+  }
   const bool beaten = news.heartbeat_age_us >= 0 && news.heartbeat_age_us < elapsed_us;
   const uint64_t calls = news.operations ? calls_of(*news.operations) : 0;
   if (beaten || calls != measured.calls || sample.gpu > 0) activity = Activity::kAlive;

@@ -39,6 +39,9 @@ class Sampler {
     Milliseconds every{10'000};
     // The file into which a worker may write its progress; likewise.
     std::function<std::shared_ptr<const UniqueFd>(int local_rank)> progress{};
+    // Whether workers were asked for evidence after that time. What they do for it is no sign of
+    // life. May be missing.
+    std::function<bool(Clock::time_point since)> disturbed{};
   };
   static constexpr Milliseconds kFirst{1'500};  // after the first worker has started
   // Who asks gets what is there; if that is older than this, a new look begins.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "supervisor/sampling/told_progress.h"
 
+#include <fcntl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -12,6 +13,18 @@
 namespace muster {
 
 namespace {
+
+// What the file may hold in memory until that is given back: a worker may append for weeks.
+constexpr off_t kMostKept = off_t{64} * 1024;
+constexpr off_t kBlock = 512;  // as stat counts them
+constexpr off_t kPage = 4096;
+
+// All but its end, whichever way the worker writes: the file stays as long as it is.
+void give_back(const UniqueFd& file, const struct stat& info) {
+  const off_t end = (info.st_size - static_cast<off_t>(kMaxReport)) / kPage * kPage;
+  if (info.st_blocks * kBlock <= kMostKept || end <= 0) return;
+  ::fallocate(file.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, end);
+}
 
 bool begins_with_digit(std::string_view line) {
   const size_t at = line.find_first_not_of(" \t");
@@ -46,6 +59,7 @@ ToldProgress read_told_progress(const UniqueFd& file) {
   const off_t from = std::max<off_t>(0, info.st_size - static_cast<off_t>(sizeof bytes));
   const ssize_t got = ::pread(file.get(), bytes, sizeof bytes, from);
   if (got > 0) told.progress = parse_told_progress({bytes, static_cast<size_t>(got)});
+  give_back(file, info);
   return told;
 }
 

@@ -155,6 +155,7 @@ void EvidenceSaver::end_child() {
 void EvidenceSaver::finish(const std::string& trouble) {
   end_child();
   stage_ = Stage::kIdle;
+  ended_ = Clock::now();
   std::vector<std::string> troubles = std::move(answer_.troubles);
   if (!trouble.empty()) troubles.push_back(trouble);
   if (trouble.empty() && answer_.activity.size() < asked_ranks_) {

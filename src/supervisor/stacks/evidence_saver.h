@@ -53,6 +53,8 @@ class EvidenceSaver {
   void observe(const Event& event);
 
   bool busy() const { return stage_ != Stage::kIdle; }
+  // Whether workers were looked at, or asked for what they have, at any time after `since`.
+  bool looked_since(Clock::time_point since) const { return busy() || ended_ > since; }
 
  private:
   // kStarting: from the call to the loop's next turn. kCut: it ends in the loop's next turn with
@@ -72,6 +74,7 @@ class EvidenceSaver {
   Parts parts_;
   event::EvidenceSaved saved_;  // that is on its way
   Stage stage_ = Stage::kIdle;
+  Clock::time_point ended_{};  // of the last look
   std::optional<OwnChild> child_;
   Owned<FdWatch> watch_;  // goes before the child with the descriptor
   Owned<Timer> patience_;
