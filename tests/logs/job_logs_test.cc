@@ -39,6 +39,42 @@ TEST_CASE_FIXTURE(JobLogsTest, "teed streams have torchrun's prefix, redirected 
   CHECK(logs->tail(1, Stream::kStdout) == "");  // it never came through here
 }
 
+TEST_CASE_FIXTURE(JobLogsTest, "the last lines of both streams are in the order of their arrival") {
+  begin(1);
+  const auto came = [&](const char* text) {
+    return logs->tail(0, Stream::kStdout) + logs->tail(0, Stream::kStderr) == text;
+  };
+  // Stopped between two lines, so that each is read before the next one is written.
+  start(0, "echo 1; kill -STOP $$; echo 2 >&2; kill -STOP $$; echo 3; echo 4");
+  const auto go_on_after = [&](const char* text) {
+    bool stopped = false;
+    REQUIRE(run_until([&] {
+      int status = 0;
+      stopped = stopped || waitpid(pids[0], &status, WNOHANG | WUNTRACED) == pids[0];
+      return stopped && came(text);
+    }));
+    REQUIRE(kill(pids[0], SIGCONT) == 0);
+  };
+  go_on_after("1\n");
+  go_on_after("1\n2\n");
+  end(0);
+  CHECK(logs->last_lines(0, 3) == std::vector<StreamLine>{{Stream::kStderr, "2"},
+                                                          {Stream::kStdout, "3"},
+                                                          {Stream::kStdout, "4"}});
+  CHECK(logs->last_lines(0, 20).front() == StreamLine{Stream::kStdout, "1"});
+  begin(1, 1);
+  CHECK_MESSAGE(logs->last_lines(0, 20).empty(), "of this attempt");
+}
+
+TEST_CASE_FIXTURE(JobLogsTest, "streams that a worker writes to its files itself have no lines") {
+  plan.options.redirects = "3";
+  begin(1);
+  start(0, "echo 1; echo 2 >&2");
+  end(0);
+  CHECK(log(0) == "1\n");
+  CHECK(logs->last_lines(0, 20).empty());
+}
+
 TEST_CASE_FIXTURE(JobLogsTest, "every attempt has its own folder and the earlier one stays") {
   begin(1);
   start(0, "echo first");

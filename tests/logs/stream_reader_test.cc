@@ -27,7 +27,7 @@ struct StreamReaderTest : LoopTest {
     worker.reset(ends[1]);
     StreamReader::Hooks hooks;
     hooks.on_first_output = [] {};
-    hooks.on_read = [this] { ++reads; };
+    hooks.on_read = [this](size_t) { ++reads; };
     hooks.may_go_on = hooks.may_deliver = [this] { return open_sink; };
     hooks.on_bytes = [this](std::string_view bytes) { delivered += bytes; };
     hooks.on_file_error = [](const LogFile::Written&) {};

@@ -63,6 +63,9 @@ class JobLogsImpl final : public JobLogs {
   std::string tail(int local_rank, Stream stream) const override {
     return streams(local_rank).tail(stream);
   }
+  std::vector<StreamLine> last_lines(int local_rank, size_t count) const override {
+    return streams(local_rank).last_lines(count);
+  }
   Recent recent(int local_rank, Stream stream, size_t count) const override {
     return streams(local_rank).recent(stream, count);
   }

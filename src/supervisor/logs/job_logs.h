@@ -6,11 +6,13 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "loop/loop.h"
 #include "loop/result.h"
 #include "supervisor/cli/plan.h"
 #include "supervisor/job/event.h"
+#include "supervisor/logs/last_lines.h"
 #include "supervisor/workers/spawn.h"
 
 namespace muster {
@@ -76,6 +78,9 @@ class JobLogs {
   // The last bytes (at most 64 KiB) that the worker wrote through us, for the report. Of a stream
   // that it writes into its file itself there are none: whoever wants them reads the file.
   virtual std::string tail(int local_rank, Stream stream) const = 0;
+
+  // The last lines of both streams, `count` at most, in the order in which they came through us.
+  virtual std::vector<StreamLine> last_lines(int local_rank, size_t count) const = 0;
 
   // When a stream last brought something through us, and the end of that, `count` bytes at most.
   // Of a stream that the worker writes into its file itself nothing is known here.

@@ -80,7 +80,7 @@ void StreamReader::read_some() {
 
 void StreamReader::on_chunk(Chunk chunk) {
   ++in_flight_;
-  hooks_.on_read();
+  hooks_.on_read(chunk.size);
   if (last_call_) last_call_left_ -= std::min(last_call_left_, chunk.size);
   if (!seen_output_) {
     seen_output_ = true;

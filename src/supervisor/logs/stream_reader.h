@@ -18,9 +18,9 @@ class StreamReader {
  public:
   struct Hooks {
     std::function<void()> on_first_output;
-    std::function<void()> on_read;      // a chunk was taken from the pipe
-    std::function<bool()> may_go_on;    // false while a sink asks for a pause
-    std::function<bool()> may_deliver;  // the next chunk may go to the other sinks
+    std::function<void(size_t bytes)> on_read;  // a chunk was taken from the pipe
+    std::function<bool()> may_go_on;            // false while a sink asks for a pause
+    std::function<bool()> may_deliver;          // the next chunk may go to the other sinks
     std::function<void(std::string_view bytes)> on_bytes;  // in the file, or lost there
     std::function<void(const LogFile::Written& written)> on_file_error;
     // Once: the stream has ended and every byte has been through on_bytes.

@@ -149,7 +149,9 @@ void WorkerStreams::start_one(One& it, int pid) {
   hooks.on_first_output = [this, stream = it.stream] {
     world_.callbacks.on_first_output(identity_.local_rank, stream);
   };
-  hooks.on_read = [this, &it] {
+  hooks.on_read = [this, &it](size_t bytes) {
+    arrived_.add(it.stream, bytes);
+    it.on_their_way += bytes;
     if (keeps_order()) order_.push_back(it.stream);
     // Asked with each piece of output: whoever draws learns of a new size by its next drawing, and
     // the signal that tells of it goes to the front.
@@ -216,6 +218,7 @@ bool WorkerStreams::may_deliver(const One& it) {
 
 void WorkerStreams::on_bytes(One& it, std::string_view bytes) {
   it.tail.append(bytes);
+  it.on_their_way -= bytes.size();
   it.last_bytes = Clock::now();
   if (it.filter) it.filter->feed(bytes);
   if (it.source != 0) world_.console(it.stream).feed(it.source, bytes);
@@ -283,6 +286,15 @@ JobLogs::Recent WorkerStreams::recent(Stream stream, size_t count) const {
 
 std::string WorkerStreams::tail(Stream stream) const {
   return one(stream).tail.text();
+}
+
+std::vector<StreamLine> WorkerStreams::last_lines(size_t count) const {
+  const One& out = one(Stream::kStdout);
+  const One& err = one(Stream::kStderr);
+  const std::string out_tail = out.tail.text();
+  const std::string err_tail = err.tail.text();
+  return lines_in_order({out_tail, out.on_their_way}, {err_tail, err.on_their_way},
+                        arrived_.pieces(), count);
 }
 
 std::string WorkerStreams::log_file(Stream stream) const {

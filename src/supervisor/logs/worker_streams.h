@@ -6,10 +6,12 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "loop/timer.h"
 #include "supervisor/logs/console.h"
 #include "supervisor/logs/job_logs.h"
+#include "supervisor/logs/last_lines.h"
 #include "supervisor/logs/line_filter.h"
 #include "supervisor/logs/routes.h"
 #include "supervisor/logs/stdin_relay.h"
@@ -59,6 +61,7 @@ class WorkerStreams {
   bool closed() const { return streams_[0].done() && streams_[1].done(); }
   std::string tail(Stream stream) const;
   JobLogs::Recent recent(Stream stream, size_t count) const;
+  std::vector<StreamLine> last_lines(size_t count) const;
   std::string log_file(Stream stream) const;
 
  private:
@@ -72,6 +75,7 @@ class WorkerStreams {
     Console::SourceId source = 0;
     std::unique_ptr<LineFilter> filter;
     TailRing tail;
+    size_t on_their_way = 0;  // bytes that were read and are not in the tail yet
     Clock::time_point last_bytes{};
     int64_t lost = 0;
     int error = 0;
@@ -103,6 +107,7 @@ class WorkerStreams {
   // Of which stream the chunks came that are on their way, if both go to one console: there they
   // keep the order in which they were read, whichever file is written first.
   std::deque<Stream> order_;
+  ArrivalOrder arrived_;       // as they were read
   bool relay_wanted_ = false;  // stdin is stdout's pseudo-terminal
   std::unique_ptr<StdinRelay> relay_;
   bool ended_ = false;
