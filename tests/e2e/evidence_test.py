@@ -11,6 +11,7 @@ from harness import MusterTest
 
 MNT_DETACH = 2
 MEMORY = "/sys/fs/cgroup/memory"
+HEADING = "last lines of both streams, in the order in which they came:"
 LIMIT = 512 << 20  # far above what muster takes with sanitizers
 GREEDY = """
 [ $RANK = 0 ] && exec sleep 600
@@ -18,6 +19,23 @@ echo taking all
 exec tail /dev/zero
 """
 
+
+ALTERNATING = """
+import os, sys, time
+
+folder = os.path.dirname(os.environ["TORCHELASTIC_ERROR_FILE"])
+for word, stream, name in (
+    ("one", sys.stdout, "stdout"),
+    ("two", sys.stderr, "stderr"),
+    ("three", sys.stdout, "stdout"),
+    ("four", sys.stderr, "stderr"),
+):
+    print(word, file=stream, flush=True)
+    path = os.path.join(folder, name + ".log")
+    while not os.path.exists(path) or word not in open(path).read():
+        time.sleep(0.01)
+sys.exit(3)
+"""
 
 WAITING = """
 import os, socket, struct
@@ -41,6 +59,22 @@ class EvidenceTest(MusterTest):
         failures = [event for event in events if event["event"] == "failure_found"]
         self.assertTrue(failures, run.err)
         return failures[0]
+
+
+class LastLines(EvidenceTest):
+    def test_the_last_lines_of_both_streams_are_told_in_their_order(self):
+        """A worker that writes on, each time, when the line before is in its file."""
+        worker = self.script(ALTERNATING, "alternating.py")
+        summary = self.path("s.json")
+        run = self.muster("--summary", summary, "--log-dir", self.path("L"), worker)
+        self.assert_code(run, 3)
+        cause = json.loads(self.file("s.json"))["root_cause"]
+        self.assertEqual((cause["kind"], cause["excerpt"]), ("exit_code", ["two", "four"]))
+        self.assertEqual(
+            cause["evidence"],
+            [HEADING, "stdout: one", "stderr: two", "stdout: three", "stderr: four"],
+        )
+        self.assertIn(HEADING, run.err)
 
 
 class Memory(EvidenceTest):

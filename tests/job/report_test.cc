@@ -7,6 +7,7 @@
 #include <algorithm>
 
 #include "job/job_story.h"
+#include "supervisor/diagnosis/diagnose.h"
 
 namespace muster {
 
@@ -185,6 +186,32 @@ TEST_CASE("the line that shows it and what else was found stand below the excerp
             "               three\n"
             "               four\n"
             "               and 2 more in summary.json\n"));
+}
+
+TEST_CASE("the last lines of both streams are shown where no line tells what happened") {
+  JobStory story;
+  story.start(1).start_attempt(1).exits(0, 3 << 8);
+  event::FailureFound found = story.failure(0);
+  found.evidence = {"one",
+                    "two",
+                    "three",
+                    "four",
+                    "five",
+                    std::string(kLastLinesHeading),
+                    "stdout: step 1",
+                    "stderr: a warning"};
+  JobStory told = story;
+  found.line = "ValueError: bad shape";
+  found.kind = "python_exception";
+  CHECK_FALSE(has(report(told.say(found).ends(Outcome::kFailed, 3)), "step 1"));
+  CHECK(has(report(told), "               and 1 more in summary.json\n"));
+  found.kind = "exit_code";
+  CHECK(has(report(story.say(found).ends(Outcome::kFailed, 3)),
+            "               four\n"
+            "               and 1 more in summary.json\n"
+            "               last lines of both streams, in the order in which they came:\n"
+            "               stdout: step 1\n"
+            "               stderr: a warning\n"));
 }
 
 TEST_CASE("a line that the reader sees anyway is not repeated") {

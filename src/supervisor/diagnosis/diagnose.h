@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "supervisor/job/event.h"
@@ -27,6 +28,12 @@ struct FullDisk {
   int64_t free_files = -1;  // inodes; -1: the file system has no such limit
 };
 
+// A line of a worker's output, as it was written.
+struct OutputLine {
+  Stream stream = Stream::kStdout;
+  std::string text;
+};
+
 // What is known about one dead (or never started) worker when the attempt is judged. Gathered by
 // the job, so that judging is pure.
 struct Evidence {
@@ -42,7 +49,8 @@ struct Evidence {
   bool wrote_output = false;
   std::string stdout_tail;  // last kTailBytes
   std::string stderr_tail;
-  std::string error_file;  // path, "" if there is none
+  std::vector<OutputLine> last_lines;  // of both, in the order in which they came; empty: unknown
+  std::string error_file;              // path, "" if there is none
   bool error_file_present = false;
   std::string error_file_text;
   bool broken_operation = false;  // the last that its page shows had failed
@@ -59,6 +67,11 @@ struct Evidence {
   std::string store_wait;     // the key that it waited for in the store when it ended, "" if none
   const FailureRules* own_rules = nullptr;  // of --failure-rules; they outlive the evidence
 };
+
+// Stands in event::FailureFound::evidence before the last lines of both streams, which are the last
+// of it, as "stdout: text" and "stderr: text".
+inline constexpr std::string_view kLastLinesHeading =
+    "last lines of both streams, in the order in which they came:";
 
 // Judges one worker: kind, one-line message, the line that shows it, excerpt, whether it is what
 // another's failure does to a rank, whether a restart may help. Never throws and never fails:

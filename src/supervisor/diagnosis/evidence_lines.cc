@@ -11,7 +11,9 @@ namespace muster {
 
 namespace {
 
-constexpr size_t kMaxLine = 300;  // characters
+constexpr size_t kMaxLine = 300;        // characters
+constexpr size_t kMaxLastLines = 6;     // of both streams
+constexpr size_t kMaxOutputLine = 200;  // characters
 
 // Binary units, as limits of memory are given.
 std::string memory_words(int64_t bytes) {
@@ -51,6 +53,28 @@ bool tells_of_gpu_fault(const std::string& line) {
 bool about_memory(std::string_view kind) {
   return kind == "oom_kill" || kind == "killed" || kind == "memory_error" ||
          kind == "data_worker_died";
+}
+
+// Only if both streams are among them: the excerpt shows the end of one already. Not of a worker
+// that muster had stopped: what it wrote then is about the stop.
+void add_last_lines(const Evidence& evidence, std::vector<std::string>& lines) {
+  if (evidence.stopped_for != StopReason::kNone) return;
+  const size_t room = event::kMaxEvidenceLines - lines.size();
+  const size_t most = std::min(kMaxLastLines, room > 0 ? room - 1 : 0);
+  std::vector<std::string> last;
+  bool from_out = false;
+  bool from_err = false;
+  for (size_t i = evidence.last_lines.size(); i > 0 && last.size() < most; --i) {
+    const OutputLine& line = evidence.last_lines[i - 1];
+    const std::string text = clean_line(line.text);
+    if (is_blank(text)) continue;
+    const bool out = line.stream == Stream::kStdout;
+    (out ? from_out : from_err) = true;
+    last.push_back((out ? "stdout: " : "stderr: ") + cut_line(text, kMaxOutputLine));
+  }
+  if (!from_out || !from_err) return;
+  lines.emplace_back(kLastLinesHeading);
+  lines.insert(lines.end(), last.rbegin(), last.rend());
 }
 
 }  // namespace
@@ -100,6 +124,7 @@ std::vector<std::string> evidence_lines(const Evidence& evidence, std::string_vi
   if (!evidence.core.empty()) add("core dump: " + clean_line(evidence.core));
   for (const std::string& line : evidence.kernel_lines)
     add("kernel: " + clean_line(line));
+  add_last_lines(evidence, lines);
   return lines;
 }
 

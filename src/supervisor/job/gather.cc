@@ -42,6 +42,9 @@ std::optional<std::string> read_part(const std::string& path, int64_t limit, boo
   return text;
 }
 
+// More than are shown: some are blank.
+constexpr size_t kLastLines = 20;
+
 struct Item {
   Evidence evidence;
   std::string stdout_path;
@@ -142,6 +145,8 @@ Item item_for(const AttemptState& attempt, int local_rank, const JobLogs& logs) 
   e.error_file = logs.error_file(local_rank);
   e.stdout_tail = logs.tail(local_rank, Stream::kStdout);
   e.stderr_tail = logs.tail(local_rank, Stream::kStderr);
+  for (StreamLine& line : logs.last_lines(local_rank, kLastLines))
+    e.last_lines.push_back({line.stream, std::move(line.text)});
   item.stdout_path = logs.log_file(local_rank, Stream::kStdout);
   item.stderr_path = logs.log_file(local_rank, Stream::kStderr);
   return item;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "supervisor/cli/shell_quoted.h"
+#include "supervisor/diagnosis/diagnose.h"
 #include "supervisor/diagnosis/text_lines.h"
 #include "supervisor/diagnosis/wait_status.h"
 #include "supervisor/job/duration_text.h"
@@ -116,12 +117,18 @@ void add_evidence(Lines& lines, const event::FailureFound& root) {
     const std::string source = root.line_source.empty() ? "" : root.line_source + ": ";
     add_field(lines, "shown by", source + clean_line(root.line));
   }
-  for (size_t i = 0; i < std::min(root.evidence.size(), kMaxEvidence); ++i)
-    add_field(lines, i == 0 ? "evidence" : "", clean_line(root.evidence[i]));
-  if (root.evidence.size() > kMaxEvidence) {
-    const size_t more = root.evidence.size() - kMaxEvidence;
+  const auto heading = std::find(root.evidence.begin(), root.evidence.end(), kLastLinesHeading);
+  const Lines found(root.evidence.begin(), heading);
+  for (size_t i = 0; i < std::min(found.size(), kMaxEvidence); ++i)
+    add_field(lines, i == 0 ? "evidence" : "", clean_line(found[i]));
+  if (found.size() > kMaxEvidence) {
+    const size_t more = found.size() - kMaxEvidence;
     add_field(lines, "", "and " + std::to_string(more) + " more in summary.json");
   }
+  // Where a line shows it they say little more. Of an exit code it is but the last one of stderr.
+  if (!root.line.empty() && root.kind != "exit_code") return;
+  for (auto line = heading; line != root.evidence.end(); ++line)
+    add_field(lines, line == heading && found.empty() ? "evidence" : "", clean_line(*line));
 }
 
 void add_excerpt(Lines& lines, const event::FailureFound& root, size_t room) {
