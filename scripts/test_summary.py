@@ -10,7 +10,7 @@ import xml.etree.ElementTree as ElementTree
 MAY_SKIP = {"gpu: check", "cuda: tests"}
 # Cases of these need what a container may withhold, and so their reasons say. They are told too.
 MAY_SKIP_IN = ("evidence_tests:", "faults: ", "e2e: evidence")
-WITHHELD = re.compile(r"cgroup|kernel|kmsg|mount|fuse|root", re.I)
+WITHHELD = re.compile(r"cgroup|kernel|exception-trace|mount|fuse|root", re.I)
 
 
 def main(paths):
