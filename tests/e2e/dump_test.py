@@ -86,6 +86,17 @@ class DumpTest(MusterTest):
         self.assertRegex(dump.splitlines()[0], r"^ranks 0-1: ")
         self.end(run)
 
+    def test_so_is_one_of_the_newest_python(self):
+        if not os.path.isdir(os.path.join(harness.CACHE, "chroot-forky")):
+            self.skipTest("no PyTorch chroot; scripts/pytorch-chroot makes it")
+        in_chroot = os.path.join(os.path.dirname(__file__), "../../scripts/in-chroot")
+        code = "import time\ndef load_batch():\n    time.sleep(1000)\n\nload_batch()\n"
+        run = self.start("--no-python", in_chroot, "/usr/bin/python3", "-c", code)
+        Api(run)
+        where = "load_batch (<string>:3) < <module> (<string>:5)"
+        wait_until(lambda: where in self.muster("dump").out, "it is in load_batch")
+        self.end(run)
+
     def recording_job(self, *options):
         with open(self.path("train.py"), "w") as file:
             file.write(RECORDER)

@@ -358,6 +358,14 @@ TEST_CASE_FIXTURE(Status, "a larger job is folded, and who stands out is listed"
   CHECK(behind);
 }
 
+TEST_CASE_FIXTURE(Status, "of a list of suspects that was cut those that are left are marked") {
+  start(4).start_attempt(4).after_ms(400'000);
+  stalls("1,...", "0", 300'000);
+  const Json ranks = json()["ranks"];
+  CHECK(ranks.at(1)["suspect"] == true);
+  CHECK_FALSE(ranks.at(2).contains("suspect"));
+}
+
 TEST_CASE_FIXTURE(Status, "the suspects of a large job's stall are among the notable ranks") {
   large(10).after_ms(500'000);
   sample_all(80);

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "supervisor/commands/commands.h"
@@ -7,6 +8,7 @@
 #include "supervisor/commands/run_client.h"
 #include "supervisor/commands/say.h"
 #include "supervisor/diagnosis/text_lines.h"
+#include "supervisor/stacks/stack_groups.h"
 
 namespace muster {
 
@@ -25,19 +27,29 @@ std::string node_line(const Json& node) {
   return trouble.empty() ? line : line + " (" + trouble + ")";
 }
 
+// Whether anything was seen of any worker, or is in a file.
+bool has_something(const Json& answer) {
+  for (const Json& group : json_part(answer, "groups"))
+    if (group.is_string() && !group.get<std::string>().ends_with(kUnseen)) return true;
+  const Json& saved = json_part(answer, "saved");
+  return std::any_of(saved.begin(), saved.end(),
+                     [](const Json& node) { return !json_text(node, "folder").empty(); });
+}
+
 int show(const CommandOptions& options, const RunClient& client, const std::string& body) {
-  if (options.json) return print(body), kExitFine;
   const Json answer = Json::parse(body, nullptr, false);
   if (!answer.is_object()) {
     return fail("dump", {kExitNoAnswer, client.name() + ": an answer that is not understood"});
   }
+  const int code = has_something(answer) ? kExitFine : kExitBad;
+  if (options.json) return print(body), code;
   std::string text;
   for (const Json& group : json_part(answer, "groups"))
     if (group.is_string()) text += clean_line(group.get<std::string>()) + "\n";
   for (const Json& node : json_part(answer, "saved"))
     text += node_line(node) + "\n";
   print(text);
-  return text.empty() ? kExitBad : kExitFine;
+  return code;
 }
 
 }  // namespace

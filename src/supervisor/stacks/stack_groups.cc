@@ -16,7 +16,6 @@ namespace {
 
 // Of all nodes together; a line that names more is not from us.
 constexpr size_t kMaxMergedRanks = 100'000;
-constexpr std::string_view kUnseen = "nothing could be seen";
 // What stays of a text, however long the list of its ranks: like texts of several nodes are
 // compared by what is left of them.
 constexpr size_t kMaxText = 320;

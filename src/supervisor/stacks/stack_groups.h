@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "supervisor/job/event.h"
@@ -15,6 +16,8 @@ struct RankActivity {
 
 // Most lines, and the longest of them, so that an event stays small.
 inline constexpr size_t kMaxGroups = 16;
+// The text of ranks of which nothing is known.
+inline constexpr std::string_view kUnseen = "nothing could be seen";
 inline constexpr size_t kMaxGroupText = 400;
 
 // Ranks that do the same, a line each, the largest group first: "ranks 0-2: recv < all_reduce <

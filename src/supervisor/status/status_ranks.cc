@@ -18,6 +18,14 @@ namespace muster {
 
 namespace {
 
+// Of a list that was cut those that are left.
+RankList suspects_of(const event::StallFound& stall) {
+  std::string_view ranks = stall.suspects;
+  constexpr std::string_view kCut = ",...";
+  if (ranks.ends_with(kCut)) ranks.remove_suffix(kCut.size());
+  return parse_rank_list(ranks).value_or(RankList());
+}
+
 struct Part {
   const StatusFacts& facts;
   const AttemptState& attempt;
@@ -327,7 +335,7 @@ void write_status_ranks(JsonOut& out, const StatusFacts& facts, const StatusLimi
   }
   const event::StallFound* stall = stall_now(facts.view);
   const Part part{facts, *attempt, SamplesByRank(*attempt, facts.samples),
-                  stall ? parse_rank_list(stall->suspects).value_or(RankList()) : RankList()};
+                  stall ? suspects_of(*stall) : RankList()};
   const bool folded = !asked && attempt->ranks.size() > kMaxFullRanks;
   write_counts(out, part);
   write_progress(out, part);
