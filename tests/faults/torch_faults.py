@@ -40,6 +40,11 @@ system("a monitored barrier", "monitored_barrier", "hung", None, victims=(0, 1))
 system("a key that nobody sets", "store_key", "hung", None, victims=(0, 1))
 newest("a key that nobody sets", "store_key", "hung", None, victims=(0, 1))
 newest("a rank that never comes", "no_rendezvous", "hung", None, victims=(0, 1))
+system("a key that nobody could set", "own_key", "store_timeout", "Socket Timeout",
+       ranks=1, rank=0, waits=True)
+newest("a key that nobody could set", "own_key", "store_timeout",
+       "wait timeout after 2000ms, keys: /default_pg/0//checkpoint_ready",
+       ranks=1, rank=0, waits=True)
 system("shapes that do not match", "mismatched_shapes", "collective_mismatch",
        "appears not to match sizes of the same param in process 0", victims=(0, 1))
 system("no memory", "memory", "memory_error", "DefaultCPUAllocator: can't allocate memory",

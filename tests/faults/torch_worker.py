@@ -175,12 +175,16 @@ def index():
     nn.Embedding(10, 4)(torch.tensor([10]))
 
 
-def store_key():
+def own_key():
     store = dist.distributed_c10d._get_default_store()
     store.set_timeout(datetime.timedelta(seconds=2))
+    store.get("checkpoint_ready")
+
+
+def store_key():
     if RANK == LAST:
         time.sleep(600)
-    store.get("checkpoint_ready")
+    own_key()
 
 
 def unused_parameters():
