@@ -139,6 +139,7 @@ NodeOutcome outcome_of(const JobState& state, const AttemptEnds& ends) {
   const std::vector<event::FailureFound> rest = keep_first_causes(failures);
   add_groups(outcome.victims, rest);
   std::vector<int> more;
+  more.reserve(rest.size());
   for (const event::FailureFound& failure : rest)
     more.push_back(failure.rank);
   outcome.more_failed = format_ranges(std::move(more));
