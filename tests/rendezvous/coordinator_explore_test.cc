@@ -288,9 +288,18 @@ TEST_CASE("explored: restarts that are put off while one to two nodes come and g
   explore({.min = 1,
            .max = 2,
            .max_restarts = 3,
-           .mishaps = {.failures = 2, .silences = 1, .restarts = 1},
+           .mishaps = {.failures = 2, .silences = 1},
            .restart_backoff = "2"},
           5'000);
+}
+
+TEST_CASE("explored: restarts that are put off, and one that is asked for meanwhile") {
+  explore({.min = 1,
+           .max = 2,
+           .max_restarts = 3,
+           .mishaps = {.failures = 1, .silences = 1, .restarts = 1},
+           .restart_backoff = "2"},
+          2'000);
 }
 
 TEST_CASE("explored: two fixed nodes that fail in the same way too often") {
