@@ -13,7 +13,7 @@ TEST_CASE("all that was found around a death is told, a line each") {
   evidence.store_wait = "/default_pg/0/3";
   evidence.max_rss_kib = 3 << 19;
   evidence.gpu_trouble = "GPU 0000:17:00.0 is lost";
-  evidence.core = "/work/core.4711";
+  evidence.core = "/data/core.4711";
   evidence.kernel_lines = {"python3[7]: segfault at 8"};
   CHECK(evidence_lines(evidence, "oom_kill") ==
         std::vector<std::string>{"cgroup /job: killed 2 processes for want of memory, limit 16 GiB",
@@ -21,7 +21,7 @@ TEST_CASE("all that was found around a death is told, a line each") {
                                  "the file system of /nfs/home (HOME) does not answer",
                                  "it waited in the store for /default_pg/0/3",
                                  "most memory that it had: 1.5 GiB", "GPU 0000:17:00.0 is lost",
-                                 "core dump: /work/core.4711",
+                                 "core dump: /data/core.4711",
                                  "kernel: python3[7]: segfault at 8"});
   CHECK(evidence_lines(Evidence(), "exit_code").empty());
 }
